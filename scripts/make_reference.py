@@ -25,11 +25,12 @@ GROUPS = {
     "Activations": "ReLU PReLU ELU GELU SiLU Swish HardSwish Mish Sigmoid TanH Softmax AbsVal BNLL "
                    "Clip Exp Log Power Threshold",
     "Pooling and regions": "Pooling SPP ROIPooling PSROIPooling",
-    "Noise in training": "Dropout Noise",
+    "Noise in training": "Dropout DropPath Noise",
     "Shapes and copies": "Concat Slice Split Eltwise Flatten Reshape Permute Tile Crop Interp Reorg "
                          "Im2col Reduction ArgMax BatchReindex Filter Silence Gram",
-    "Losses": "SoftmaxWithLoss SigmoidCrossEntropyLoss EuclideanLoss SmoothL1Loss HingeLoss "
-              "InfogainLoss MultinomialLogisticLoss ContrastiveLoss TotalVariationLoss",
+    "Losses": "SoftmaxWithLoss SigmoidCrossEntropyLoss SoftmaxFocalLoss SigmoidFocalLoss "
+              "KLDivergenceLoss EuclideanLoss L1Loss SmoothL1Loss DiceLoss HingeLoss InfogainLoss "
+              "MultinomialLogisticLoss ContrastiveLoss TotalVariationLoss",
     "Scores, files and detection": "Accuracy HDF5Output PriorBox DetectionOutput",
 }
 FIELDS = set()  # names of all fields
@@ -41,13 +42,15 @@ SOLVER_GROUPS = {
             "weights unfreeze_at default_forward_type",
     "Length, log and seed": "max_iter max_epoch iter_size display average_loss debug_info "
                             "random_seed solver_mode device_id",
-    "Learning rate": "base_lr lr_policy gamma power stepsize stepvalue stepvalue_epoch min_lr "
+    "Learning rate": "base_lr lr_policy gamma power stepsize stepvalue stepvalue_epoch "
+                     "plateau_winsize min_lr "
                      "warmup_iter warmup_lr warmup_start_lr rampup_interval rampup_lr",
     "Fields of update rules": "type momentum momentum2 rms_decay delta momentum_policy max_momentum "
                    "momentum_power momentum_stepvalue momentum_value trust_coefficient larc "
                    "larc_policy larc_eta cd_param lbfgs_param",
     "Regularisation and averages": "weight_decay regularization_type weight_decay_policy "
-                                   "weight_decay_power max_weight_decay clip_gradients ema_decay",
+                                   "weight_decay_power max_weight_decay decay_on_bias_and_norm clip_gradients "
+                                   "clip_value ema_decay",
     "Tests and early stop": "test_iter test_interval test_interval_epoch test_initialization "
                             "test_compute_loss best_output patience min_delta keep_best test_metric "
                             "test_metric_layer",

@@ -251,6 +251,98 @@ def weighted_losses():
                  label_smoothing=s, reduction="sum" if d else "mean") / (d or 1), still=(1,))
 
 
+def focal_losses():
+    rng = np.random.default_rng(SEED + 3)
+
+    def sigmoid_focal(x, t, gamma, alpha):
+        """The formula of torchvision.ops.sigmoid_focal_loss."""
+        p = torch.sigmoid(x)
+        hit = p * t + (1 - p) * (1 - t)
+        loss = F.binary_cross_entropy_with_logits(x, t, reduction="none") * (1 - hit) ** gamma
+        return loss if alpha < 0 else loss * (alpha * t + (1 - alpha) * (1 - t))
+
+    hard = (rng.random(IMAGE) < 0.4).astype(float)
+    soft = rng.random(IMAGE).round(2)
+    holes = np.where(rng.random(IMAGE) < 0.3, 255, hard)
+    for name, fields, loss_fields, t, gamma, alpha, norm in (
+            ("plain", "", "", hard, 2, 0.25, "BATCH"),
+            ("gamma_half", "gamma: 0.5 alpha: 0.75", "", hard, 0.5, 0.75, "BATCH"),
+            ("gamma_0", "gamma: 0 alpha: -1", "", hard, 0, -1, "BATCH"),
+            ("soft_targets", "gamma: 1.5 alpha: 0.5", "", soft, 1.5, 0.5, "BATCH"),
+            ("valid", "", "normalization: VALID ignore_label: 255", holes, 2, 0.25, "VALID"),
+            ("full", "gamma: 3", "normalization: FULL", hard, 3, 0.25, "FULL")):
+        counted = torch.tensor(t < 2)
+        divisor = {"BATCH": 2, "FULL": t.size, "VALID": int(counted.sum())}[norm]
+        case("sigmoid_focal_loss", name,
+             layer("SigmoidFocalLoss", "focal_loss_param", fields) +
+             f"\nloss_param {{ {loss_fields} }}", [IMAGE, t],
+             lambda x, y, c=counted, d=divisor, g=gamma, a=alpha: sigmoid_focal(
+                 x[c], y[c].detach(), g, a).sum() / d, still=(1,))
+
+    def softmax_focal(x, y, gamma, weights, ignored):
+        log_p = torch.log_softmax(x, 1)
+        label = y.detach().long()
+        counts = (label != ignored).double()
+        picked = log_p.gather(1, torch.where(label == ignored, 0, label)[:, None])[:, 0]
+        w = torch.tensor(weights, dtype=torch.float64)[torch.where(label == ignored, 0, label)]
+        loss = -w * (1 - picked.exp()) ** gamma * picked * counts
+        return loss.sum(), (w * counts).sum()
+
+    weights = (2, 0.25, 1.5, 0.5)
+    for name, fields, loss_fields, shape, gamma, used, ignored in (
+            ("rows", "", "", (6, 4), 2, None, -100),
+            ("gamma_half", "gamma: 0.5", "", (5, 4), 0.5, None, -100),
+            ("gamma_0", "gamma: 0", "", (5, 4), 0, None, -100),
+            ("image_ignored", "gamma: 1", "ignore_label: 2", (2, 4, 2, 3), 1, None, 2),
+            ("image_weighted", "", "ignore_label: 1", (2, 4, 3, 2), 2, weights, 1)):
+        target = rng.integers(0, 4, (shape[0], *shape[2:]))
+        classes = " ".join(f"class_weight: {w}" for w in used or ())
+        case("softmax_focal_loss", name,
+             layer("SoftmaxFocalLoss", "focal_loss_param", fields) +
+             f"\nloss_param {{ {loss_fields} {classes} }}", [shape, target],
+             lambda x, y, g=gamma, w=used or (1, 1, 1, 1), i=ignored: (
+                 lambda total, divisor: total / divisor)(*softmax_focal(x, y, g, w, i)), still=(1,))
+
+
+def distribution_losses():
+    rng = np.random.default_rng(SEED + 4)
+    for name, shape in (("image", IMAGE), ("items", (5,)), ("rows", (4, 3))):
+        case("l1_loss", name, layer("L1Loss"), [shape, shape],
+             lambda a, b: F.l1_loss(a, b, reduction="sum") / a.shape[0])
+    for name, fields, shape, axis in (("rows", "", (4, 5), 1), ("image", "", IMAGE, 1),
+                                      ("last_axis", "axis: -1", (2, 3, 4), 2)):
+        target = rng.random(shape) * (rng.random(shape) < 0.7) + 1e-3
+        target = (target / target.sum(axis, keepdims=True)).round(4)
+        case("kl_divergence_loss", name, layer("KLDivergenceLoss", "softmax_param", fields),
+             [shape, target],
+             lambda x, t, k=axis: F.kl_div(torch.log_softmax(x, k), t.detach(),
+                                           reduction="batchmean" if k == 1 else "sum") /
+             (1 if k == 1 else x.shape[0] * x.shape[1]), still=(1,))
+
+    def dice(p, t, counted, smooth):
+        axes = tuple(range(2, p.dim()))
+        both = 2 * (p * t * counted).sum(axes) + smooth
+        return (1 - both / (((p + t) * counted).sum(axes) + smooth)).mean()
+
+    for name, fields, shape, smooth in (("image", "", IMAGE, 1), ("smooth", "smooth: 0.125",
+                                        (2, 3, 5), 0.125), ("rows", "", (4, 3), 1)):
+        p = rng.random(shape).round(3)
+        case("dice_loss", f"targets_{name}", layer("DiceLoss", "dice_loss_param", fields),
+             [p, rng.random(shape).round(2)],
+             lambda x, t, s=smooth: dice(x, t.detach(), torch.ones_like(t), s), still=(1,))
+        labels = rng.integers(0, 3, (shape[0], 1, *shape[2:]))
+        labels.reshape(shape[0], -1)[0, 0] = 255
+
+        def by_labels(x, y, s=smooth):
+            label = y.detach().long()
+            one_hot = torch.zeros_like(x).scatter(1, torch.where(label == 255, 0, label), 1)
+            return dice(x, one_hot, (label != 255).double(), s)
+
+        case("dice_loss", f"labels_{name}",
+             layer("DiceLoss", "dice_loss_param", fields) + "\nloss_param { ignore_label: 255 }",
+             [p, labels], by_labels, still=(1,))
+
+
 def write_all():
     """Writes the cases declared so far."""
     for file, cases in CASES.items():
@@ -263,7 +355,8 @@ def write_all():
 
 
 def main():
-    for group in (element_wise, joined, reduced, broadcast, losses, weighted_losses):
+    for group in (element_wise, joined, reduced, broadcast, losses, weighted_losses, focal_losses,
+                  distribution_losses):
         group()
     write_all()
 

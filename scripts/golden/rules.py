@@ -1,8 +1,9 @@
 """Ten steps of each update rule on two parameters, in NumPy float64; AdamW is PyTorch's.
 
 A step sums the gradients of iter_size passes. If clip_gradients is set and the 2-norm over both
-parameters exceeds it, the step scales the gradients down to it. Then it divides by iter_size, adds
-the weight decay, and applies the rule: for SGD v = momentum * v + rate * lr_mult * g and w = w - v.
+parameters exceeds it, the step scales the gradients down to it. Then it divides by iter_size, clips
+each element to clip_value if that is set, adds the weight decay, and applies the rule: for SGD
+v = momentum * v + rate * lr_mult * g and w = w - v.
 The case `clip_and_iter_size` tests this order. AdamW and LARS apply the weight decay in their own
 way, and larc computes its norms before the decay is added.
 """
@@ -76,6 +77,11 @@ NEW_RULES = [
                       "gamma": 0.5, "power": 0.75}),
     ("decay_poly", {"momentum": 0.5, "weight_decay": 0.5, "weight_decay_policy": '"poly"',
                     "max_weight_decay": 0.125, "weight_decay_power": 0.5}),
+    ("clip_value", {"momentum": 0.9, "weight_decay": 0.25, "clip_value": 0.5, "iter_size": 2}),
+    ("clip_value_adam", {"type": '"Adam"', "momentum": 0.9, "clip_value": 0.25}),
+    ("clip_value_larc", {"momentum": 0.5, "larc": "true", "larc_eta": 0.25, "clip_value": 0.5}),
+    ("clip_value_lars", {"type": '"LARS"', "momentum": 0.5, "trust_coefficient": 0.125,
+                         "weight_decay": 0.25, "clip_value": 0.5}),
 ]
 
 
@@ -193,12 +199,14 @@ def update(fields, step, weights, history, sums, decay_mult):
     for i, (w, (a, b), g) in enumerate(zip(weights, history, sums)):
         now = {**fields, "momentum": momentum(fields, step), "is_bias": decay_mult[i] == 0}
         decay = weight_decay(fields, step) * decay_mult[i]
-        eta = local_rate(now, w, g * scale, rate(fields, step), LR_MULT[i])
+        most = fields.get("clip_value", np.inf)
+        mean = (g * scale).clip(-most, most)
+        eta = local_rate(now, w, mean, rate(fields, step), LR_MULT[i])
         if name in OWN_DECAY:
-            OWN_DECAY[name](now, step, w, a, b, g * scale, eta, decay)
+            OWN_DECAY[name](now, step, w, a, b, mean, eta, decay)
             continue
         penalty = np.sign(w) if "regularization_type" in fields else w
-        RULES[name](now, step, w, a, b, g * scale + decay * penalty, eta)
+        RULES[name](now, step, w, a, b, mean + decay * penalty, eta)
 
 
 def ten_steps(rng, out, name, fields):

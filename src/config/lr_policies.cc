@@ -12,6 +12,10 @@ const std::map<std::string, LrPolicy>& LrPolicies() {
        {{{"gamma", "0.0001"}, {"power", "0.75"}}, "is base_lr * (1 + gamma * iteration)^-power"}},
       {"multistep",
        {{kGamma, {"stepvalue", "1000"}}, "is multiplied by gamma at each stepvalue iteration"}},
+      {"plateau",
+       {{kGamma, {"plateau_winsize", "1000"}},
+        "is multiplied by gamma when the smoothed loss has not reached a new minimum for "
+        "plateau_winsize iterations"}},
       {"poly", {{{"power", "1"}}, "is base_lr * (1 - iteration / max_iter)^power"}},
       {"sigmoid",
        {{{"gamma", "-0.001"}, kStepSize},

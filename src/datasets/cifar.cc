@@ -1,5 +1,7 @@
 #include "trainer/datasets/cifar.h"
 
+#include <algorithm>
+#include <cstddef>
 #include <string>
 #include <vector>
 
@@ -26,7 +28,19 @@ struct RecordForm {
   size_t bytes_before = 1;  // the pixels
   size_t label_at = 0;
   int classes = 10;
+  int pad = 0;  // width of the black border that is put around an image
 };
+
+// Returns the planes of `pixels`, each in a border of zeros.
+std::string WithBorder(const unsigned char* pixels, int pad) {
+  const size_t side = kCifar10Side, border = static_cast<size_t>(pad), wide = side + 2 * border;
+  std::string planes(kChannels * wide * wide, '\0');
+  for (size_t row = 0; row < kChannels * side; ++row) {
+    const size_t at = (row / side * wide + border + row % side) * wide + border;
+    std::copy_n(pixels + row * side, side, planes.begin() + static_cast<std::ptrdiff_t>(at));
+  }
+  return planes;
+}
 
 void AddBatch(const std::string& path, const RecordForm& form, DatabaseWriter& database) {
   const size_t record = form.bytes_before + kPixels;
@@ -36,7 +50,8 @@ void AddBatch(const std::string& path, const RecordForm& form, DatabaseWriter& d
                 Join("its ", content.size(), " bytes are not a multiple of the record size, ",
                      record, " bytes; is it a batch file of ", form.name, "'s binary version?"));
   }
-  caffe::Datum datum = EmptyDatum(kChannels, kCifar10Side, kCifar10Side);
+  const int side = kCifar10Side + 2 * form.pad;
+  caffe::Datum datum = EmptyDatum(kChannels, side, side);
   Progress progress(Join("Converting ", path), "records",
                     static_cast<int64_t>(content.size() / record));
   for (size_t at = 0; at < content.size(); at += record) {
@@ -48,7 +63,7 @@ void AddBatch(const std::string& path, const RecordForm& form, DatabaseWriter& d
                        "'s labels are 0 to ", form.classes - 1));
     }
     datum.set_label(label);
-    datum.set_data(bytes + form.bytes_before, kPixels);
+    datum.set_data(WithBorder(bytes + form.bytes_before, form.pad));
     database.Put(datum);
     progress.Add(1);
   }
@@ -79,21 +94,21 @@ Cifar10Files Write(const std::vector<std::string>& train_files, const std::strin
 }  // namespace
 
 Cifar10Files WriteCifar10(const std::string& batches, const std::string& folder,
-                          const std::string& backend) {
+                          const std::string& backend, int pad) {
   std::vector<std::string> files;
   for (int i = 1;; ++i) {
     std::string path = JoinPath(batches, Join("data_batch_", i, ".bin"));
     if (i > 1 && !Exists(path)) break;
     files.push_back(std::move(path));
   }
-  return Write(files, JoinPath(batches, "test_batch.bin"), {.name = "CIFAR-10"}, folder, "cifar10",
-               backend);
+  return Write(files, JoinPath(batches, "test_batch.bin"), {.name = "CIFAR-10", .pad = pad}, folder,
+               "cifar10", backend);
 }
 
 Cifar10Files WriteCifar100(const std::string& batches, const std::string& folder,
-                           Cifar100Labels labels, const std::string& backend) {
+                           Cifar100Labels labels, const std::string& backend, int pad) {
   const bool fine = labels == Cifar100Labels::kFine;
-  const RecordForm form{"CIFAR-100", 2, fine ? size_t{1} : size_t{0}, fine ? 100 : 20};
+  const RecordForm form{"CIFAR-100", 2, fine ? size_t{1} : size_t{0}, fine ? 100 : 20, pad};
   return Write({JoinPath(batches, "train.bin")}, JoinPath(batches, "test.bin"), form, folder,
                "cifar100", backend);
 }

@@ -40,8 +40,10 @@ std::optional<Comparison> OfConsumer(const Graph& graph, const LabelConsumer& co
 std::optional<Comparison> OfEqualShapes(const Graph& graph, int layer) {
   const Node& node = graph.nodes[NodeId(layer)];
   const caffe::LayerParameter& proto = node.spec.proto();
-  const bool labels = proto.type() == "SigmoidCrossEntropyLoss";
-  const bool numbers = proto.type() == "EuclideanLoss" || proto.type() == "SmoothL1Loss";
+  const bool labels =
+      proto.type() == "SigmoidCrossEntropyLoss" || proto.type() == "SigmoidFocalLoss";
+  const bool numbers =
+      proto.type() == "EuclideanLoss" || proto.type() == "SmoothL1Loss" || proto.type() == "L1Loss";
   if ((!labels && !numbers) || node.in.size() != 2) return std::nullopt;
   Comparison comparison;
   comparison.kind = labels ? TargetKind::kLabels : TargetKind::kNumbers;
@@ -59,7 +61,7 @@ bool AreLogits(const Graph& graph, const std::vector<LabelConsumer>& consumers,
                const LabelConsumer& consumer) {
   return std::ranges::any_of(consumers, [&](const LabelConsumer& one) {
     const std::string& type = graph.nodes[NodeId(one.layer)].spec.type();
-    return (type == "SoftmaxWithLoss" || type == "InfogainLoss") &&
+    return (type == "SoftmaxWithLoss" || type == "SoftmaxFocalLoss" || type == "InfogainLoss") &&
            one.scores_from == consumer.scores_from;
   });
 }

@@ -11,7 +11,9 @@ namespace {
 // Returns the axis of the classes in the scores; no value if the layer does not compare labels.
 std::optional<int> AxisOf(const caffe::LayerParameter& layer) {
   if (layer.type() == "Accuracy") return layer.accuracy_param().axis();
-  if (layer.type() == "SoftmaxWithLoss") return layer.softmax_param().axis();
+  if (layer.type() == "SoftmaxWithLoss" || layer.type() == "SoftmaxFocalLoss") {
+    return layer.softmax_param().axis();
+  }
   if (layer.type() == "InfogainLoss") return layer.infogain_loss_param().axis();
   if (layer.type() == "HingeLoss" || layer.type() == "MultinomialLogisticLoss") return 1;
   return std::nullopt;

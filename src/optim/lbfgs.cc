@@ -65,8 +65,8 @@ struct Subtract {
 // Zhu, SIAM Journal on Scientific Computing 16, 1995.
 class Lbfgs final : public Optimizer {
  public:
-  // Throws kConfig for lbfgs_param out of range, and for a momentum, L1 or clip_gradients, which
-  // L-BFGS cannot use.
+  // Throws kConfig for lbfgs_param out of range, and for a momentum, L1, clip_gradients or
+  // clip_value, which L-BFGS cannot use.
   explicit Lbfgs(const SolverSpec& spec) : spec_(spec), param_(spec.proto.lbfgs_param()) {
     RefuseMomentum(spec, "LBFGS");
     RefuseL1(spec, "LBFGS");
@@ -82,10 +82,12 @@ class Lbfgs final : public Optimizer {
     if (!(param_.c1() > 0 && param_.c1() < param_.c2() && param_.c2() < 1)) {
       fail("c1 is ", param_.c1(), " and c2 ", param_.c2(), "; it must be 0 < c1 < c2 < 1");
     }
-    if (spec.proto.clip_gradients() >= 0) {
-      spec.Fail("clip_gradients",
-                "clip_gradients is given, but LBFGS needs the unchanged gradient of the loss; "
-                "remove the line");
+    const bool by_norm = spec.proto.clip_gradients() >= 0;
+    if (by_norm || spec.proto.clip_value() >= 0) {
+      const char* const field = by_norm ? "clip_gradients" : "clip_value";
+      spec.Fail(field, Join(field,
+                            " is given, but LBFGS needs the unchanged gradient of the loss; "
+                            "remove the line"));
     }
   }
 

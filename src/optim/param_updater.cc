@@ -7,6 +7,7 @@
 #include "gradient_stats.h"
 #include "gradient_verdict.h"
 #include "trainer/optim/ema.h"
+#include "value_clip.h"
 
 namespace trainer {
 namespace {
@@ -144,10 +145,16 @@ void ParamUpdater::Decide(const std::function<float(float)>& total) {
   if (decision_) {
     SumOfSquares(device_, gradients_, squares_.data());
     if (total) AddOtherSquares(total);
-    if (NeedsNorms()) SumSquares(0, parameters_->size());
     decision_->Decide(squares_.data(), ranks_);
+    Clip(gradients_);
+    if (NeedsNorms()) SumSquares(0, parameters_->size());
   }
   rule_->Begin(device_, args_);
+}
+
+void ParamUpdater::Clip(std::span<float> gradients) {
+  if (proto_.clip_value() < 0) return;
+  ClipValues(device_, gradients, proto_.clip_value(), args_.passes, args_.verdict);
 }
 
 void ParamUpdater::Queue() {
@@ -184,6 +191,9 @@ void ParamUpdater::Apply(std::span<const float> range) {
     return first;
   };
   const int first = parameter_at(range.data()), last = parameter_at(range.data() + range.size());
+  if (!decision_) {
+    Clip(gradients_.subspan(static_cast<size_t>(range.data() - gradients_.data()), range.size()));
+  }
   if (!others_.empty()) return ApplyOwn(first, last);
   if (!NeedsNorms() || decision_) return StepRange(first, last);
   if (device_.IsAsync()) {

@@ -99,8 +99,10 @@ class ParamUpdater {
   // Lists the arrays of each parameter for the kernels: weights, gradient, average, states.
   void ListSegments();
   // Enqueues what depends on all gradients together (the verdict and, for it, the norms), and the
-  // rule's terms.
+  // rule's terms. If there is a verdict, the gradients are clipped by clip_value after it.
   void Decide(const std::function<float(float)>& total);
+  // Limits each gradient's size to clip_value, if the solver gives it.
+  void Clip(std::span<float> gradients);
   bool NeedsNorms() const { return proto_.larc() || rule_->NeedsNorms(); }
   // Computes the norms' squares of the parameters [first, last), in the order of parameters_.
   void SumSquares(int first, int last);

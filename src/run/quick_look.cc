@@ -113,8 +113,9 @@ void FixRecords(int64_t records, LayerSpec* layer) {
   }
 }
 
-// Turns off dropout, noise and label smoothing of a layer of the training net. Throws kUsage at a
-// layer whose outputs would still be random. The samples of an RBM stay: it learns from them.
+// Turns off dropout, stochastic depth, noise and label smoothing of a layer of the training net.
+// Throws kUsage at a layer whose outputs would still be random. The samples of an RBM stay: it
+// learns from them.
 void RemoveRandomness(LayerSpec* layer) {
   const auto refuse = [&](const std::string& what) {
     throw Error(ErrorCode::kUsage, layer->Where(),
@@ -123,6 +124,7 @@ void RemoveRandomness(LayerSpec* layer) {
   };
   caffe::LayerParameter& proto = layer->mutable_proto();
   if (layer->type() == "Dropout") proto.mutable_dropout_param()->set_dropout_ratio(0);
+  if (layer->type() == "DropPath") proto.mutable_drop_path_param()->set_drop_ratio(0);
   if (layer->type() == "Noise") {
     if (proto.noise_param().kind() == caffe::NoiseParameter::BERNOULLI) {
       refuse("draws its outputs at random (kind: BERNOULLI)");

@@ -32,7 +32,7 @@ double Exp(const Schedule& s) { return std::pow(s.solver.gamma(), s.iter); }
 double Inv(const Schedule& s) {
   return std::pow(1 + s.solver.gamma() * static_cast<double>(s.iter), -s.solver.power());
 }
-double MultiStep(const Schedule& s) { return std::pow(s.solver.gamma(), s.current_step); }
+double TakenSteps(const Schedule& s) { return std::pow(s.solver.gamma(), s.current_step); }
 double Poly(const Schedule& s) {
   return std::pow(1 - PartDone(s.solver, s.iter), s.solver.power());
 }
@@ -40,9 +40,14 @@ double Sigmoid(const Schedule& s) {
   return 1 / (1 + std::exp(-s.solver.gamma() * static_cast<double>(s.iter - s.solver.stepsize())));
 }
 
+// Returns the first iteration after the warm-up.
+int EndOfWarmup(const caffe::SolverParameter& solver) {
+  return std::max(solver.warmup_iter(), solver.rampup_interval());
+}
+
 double Cosine(const Schedule& s) {
-  const int start = std::max(s.solver.warmup_iter(), s.solver.rampup_interval());
-  return (1 + std::cos(std::numbers::pi * PartDone(s.solver, s.iter, start))) / 2;
+  const double done = PartDone(s.solver, s.iter, EndOfWarmup(s.solver));
+  return (1 + std::cos(std::numbers::pi * done)) / 2;
 }
 
 const std::map<std::string, Formula>& Formulas() {
@@ -51,7 +56,8 @@ const std::map<std::string, Formula>& Formulas() {
       {"step", Step},
       {"exp", Exp},
       {"inv", Inv},
-      {"multistep", MultiStep},
+      {"multistep", TakenSteps},
+      {"plateau", TakenSteps},
       {"poly", Poly},
       {"sigmoid", Sigmoid},
       {"cosine", Cosine},
@@ -110,13 +116,13 @@ float LearningRate(const caffe::SolverParameter& solver, int iter, int current_s
 
 std::string PlaceInSchedule(const caffe::SolverParameter& solver, int iter, int current_step) {
   const std::string rate = Join("The learning rate is ", LearningRate(solver, iter, current_step));
-  const int warmup = std::max(solver.warmup_iter(), solver.rampup_interval());
+  const int warmup = EndOfWarmup(solver);
   if (iter < warmup) return Join(rate, ", in the warm-up (iteration ", iter, " of ", warmup, ")");
   const std::string& policy = solver.lr_policy();
   const std::string base = Join("base_lr ", solver.base_lr());
-  if (policy == "multistep") {
-    return Join(rate, ", after ", current_step, " of ", solver.stepvalue_size(), " steps from ",
-                base);
+  if (policy == "multistep" || policy == "plateau") {
+    const int steps = policy == "plateau" ? solver.plateau_winsize_size() : solver.stepvalue_size();
+    return Join(rate, ", after ", current_step, " of ", steps, " steps from ", base);
   }
   if (policy == "step") {
     return Join(rate, ", after ", iter / solver.stepsize(), " of ",
@@ -153,9 +159,41 @@ Hyperparams LrSchedule::At(int iter) const {
   return {iter, rate, Momentum(solver_, iter, rate), WeightDecay(solver_, iter)};
 }
 
-bool LrSchedule::Advance(int iter) {
+bool LrSchedule::Advance(int iter, float loss) {
+  if (FollowsLoss()) return AdvancePlateau(iter, loss);
   const int before = std::exchange(steps_, StepsAt(iter));
   return steps_ != before;
+}
+
+bool LrSchedule::AdvancePlateau(int iter, float loss) {
+  if (iter < EndOfWarmup(solver_)) return false;
+  if (loss < least_loss_) {
+    least_loss_ = loss;
+    last_event_ = iter;
+  }
+  if (steps_ >= solver_.plateau_winsize_size()) return false;
+  if (iter - last_event_ < solver_.plateau_winsize(steps_)) return false;
+  ++steps_;
+  last_event_ = iter;
+  return true;
+}
+
+std::string LrSchedule::NoteOf(int iter) const {
+  return Join(FollowsLoss() ? "Plateau" : "MultiStep", " Status: Iteration ", iter,
+              ", step = ", steps_);
+}
+
+void LrSchedule::Save(caffe::SolverState* state) const {
+  state->set_current_step(steps_);
+  if (!FollowsLoss()) return;
+  state->set_minimum_loss(least_loss_);
+  state->set_iter_last_event(last_event_);
+}
+
+void LrSchedule::Restore(const caffe::SolverState& state) {
+  steps_ = state.current_step();
+  least_loss_ = state.minimum_loss();
+  last_event_ = state.has_iter_last_event() ? state.iter_last_event() : state.iter();
 }
 
 int LrSchedule::StepsAt(int iter) const {

@@ -256,13 +256,13 @@ void Solver::RunStep(bool async) {
   if (!model_->frozen.empty() && IsUnfrozen(run_->proto, run_->iter)) Unfreeze();
   model_->objective->ReduceOver(strategy_->ReducesGradients(run_->iter) ? run_->group : nullptr);
   async = async && !reporter_->IsDue() && !model_->optimizer->Reevaluates() &&
-          model_->objective->IsAsync();
+          model_->objective->IsAsync() && !run_->schedule.FollowsLoss();
   if (reporter_->ShowsDebugInfo()) {
     model_->net->AddHook(DebugInfoHook());
   } else {
     model_->net->RemoveHook(DebugInfoHook());
   }
-  const Hyperparams hyper = run_->schedule.At(run_->iter);
+  Hyperparams hyper = run_->schedule.At(run_->iter);
   model_->optimizer->ComputeGradients(hyper, /*fused=*/async && run_->rank.size == 1);
   Synchronize();
   if (async) {
@@ -270,9 +270,9 @@ void Solver::RunStep(bool async) {
   } else {
     TakeLoss();
   }
-  if (run_->schedule.Advance(run_->iter)) {
-    run_->observer.OnNote(
-        Join("MultiStep Status: Iteration ", run_->iter, ", step = ", run_->schedule.steps()));
+  if (run_->schedule.Advance(run_->iter, run_->losses.mean())) {
+    run_->observer.OnNote(run_->schedule.NoteOf(run_->iter));
+    if (run_->schedule.FollowsLoss()) hyper = run_->schedule.At(run_->iter);
   }
   reporter_->Report(hyper.lr);
   strategy_->BeforeUpdate(hyper);

@@ -54,6 +54,7 @@ NetOptions SolverContext::OptionsOfNet(int net, const SolverOptions& options) co
   NetOptions net_options;
   if (pipeline != nullptr) pipeline->SetOptions(net, &net_options);
   net_options.seed = seed;
+  net_options.decays_bias_and_norm = proto.decay_on_bias_and_norm();
   net_options.memory = options.memory;
   if (options.saves && options.layer_files && (rank.rank == 0 || pipeline != nullptr)) {
     const bool resumes = !options.snapshot.empty() || iter > 0;

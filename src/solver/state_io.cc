@@ -188,7 +188,7 @@ void RestoreRest(const caffe::SolverState& state, const std::string& name, Net& 
 void RestoreProgress(const caffe::SolverState& state, const TrainingModel& model,
                      const Tester& tester, SolverContext& run) {
   run.iter = state.iter();
-  run.schedule.Restore(state.current_step());
+  run.schedule.Restore(state);
   run.losses.Restore(state);
   RestoreNet(state, kTrain, model.virtual_ranks, *model.net);
   for (size_t i = 0; i < tester.tests().size(); ++i) {
@@ -314,7 +314,7 @@ void StateTo(const SolverContext& run, const TrainingModel& model, const Tester&
   caffe::SolverState& state = *proto;
   state.Clear();
   state.set_iter(run.iter);
-  state.set_current_step(run.schedule.steps());
+  run.schedule.Save(&state);
   state.set_random_seed(run.seed);
   state.set_solver_type(run.proto.type());
   run.losses.Save(&state);

@@ -37,6 +37,12 @@ void RequireOwnSteps(const SolverSpec& spec) {
                    " each rank takes its own steps, so ranks do not share batches; set "
                    "virtual_ranks: 1, or strategy: \"synchronous\""));
   }
+  if (solver.lr_policy() == "plateau") {
+    spec.Fail("lr_policy",
+              Join("lr_policy 'plateau' follows the loss of all ranks, but with ", name,
+                   " each rank knows only its own; use another policy, or strategy: "
+                   "\"synchronous\""));
+  }
   if (solver.ema_decay() > 0) {
     spec.Fail("ema_decay", Join("ema_decay is ", solver.ema_decay(), ", but with ", name,
                                 " tests and snapshots already use the common weights of all ranks; "

@@ -25,7 +25,7 @@ TEST_F(SolverSpecTest, FieldsThatEveryRunNeeds) {
       "10000, or give --set max_iter=10000");
   EXPECT_EQ(RestRefusal("max_iter: 1 base_lr: 1"),
             "s.prototxt: lr_policy is missing; it is one of cosine, exp, fixed, inv, multistep, "
-            "poly, sigmoid, step");
+            "plateau, poly, sigmoid, step");
 }
 
 TEST_F(SolverSpecTest, APolicysMissingFieldsAreToldTogetherWithWhatTheyDo) {
@@ -81,7 +81,7 @@ TEST_F(SolverSpecTest, PoliciesNeedTheirFields) {
   const std::string rest = "base_lr: 1 max_iter: 1 lr_policy: ";
   EXPECT_EQ(RestRefusal(rest + "'setp'"),
             "s.prototxt:2:24: unknown lr_policy 'setp'. Did you mean 'step'? It is one of cosine, "
-            "exp, fixed, inv, multistep, poly, sigmoid, step");
+            "exp, fixed, inv, multistep, plateau, poly, sigmoid, step");
   EXPECT_THAT(RestRefusal(rest + "'step' gamma: 1"), HasSubstr("'step' needs stepsize, but the"));
   EXPECT_THAT(RestRefusal(rest + "'step' gamma: 1 stepsize: 0"),
               HasSubstr("stepsize is 0; it must"));
@@ -94,6 +94,29 @@ TEST_F(SolverSpecTest, PoliciesNeedTheirFields) {
   EXPECT_THAT(RestRefusal(rest + "'multistep' gamma: 1\nstepvalue: 5 stepvalue: 5"),
               StartsWith("s.prototxt:3:14: stepvalue 5 comes after 5; the values must increase"));
   Load("net: 'net.prototxt' gamma: -0.1 stepsize: 5 " + rest + "'sigmoid'");
+  EXPECT_EQ(RestRefusal(rest + "'plateau' gamma: 0.1"),
+            "s.prototxt:2:24: lr_policy 'plateau' needs plateau_winsize, but the solver does not "
+            "set them: the learning rate is multiplied by gamma when the smoothed loss has not "
+            "reached a new minimum for plateau_winsize iterations; write e.g. plateau_winsize: "
+            "1000");
+  EXPECT_THAT(RestRefusal(rest + "'plateau' gamma: 0.1\nplateau_winsize: 5 plateau_winsize: 0"),
+              StartsWith("s.prototxt:3:20: plateau_winsize is 0; it must be at least 1, the "
+                         "iterations without a new least loss after which the learning rate is "
+                         "multiplied by gamma"));
+}
+
+TEST_F(SolverSpecTest, GradientsAreClippedInOneWay) {
+  for (const char* value : {"0", "-2"}) {
+    EXPECT_THAT(RestRefusal(Join(kRest, "clip_value: ", value)),
+                EndsWith(Join("clip_value is ", value,
+                              "; it must be above 0, the largest size of a gradient, or -1 for "
+                              "none")));
+  }
+  EXPECT_THAT(RestRefusal(Join(kRest, "clip_value: 1 clip_gradients: 5")),
+              EndsWith(": clip_value and clip_gradients are both given: one limits each "
+                       "gradient, the other the norm of all; remove one"));
+  Load(Join("net: 'net.prototxt' clip_value: 1 clip_gradients: -1", kRest));
+  Load(Join("net: 'net.prototxt' clip_value: -1 clip_gradients: 5", kRest));
 }
 
 TEST_F(SolverSpecTest, NamesMustBeKnown) {
@@ -180,17 +203,17 @@ TEST_F(SolverSpecTest, FieldsWithoutEffectAreNamedOnceEach) {
   Load(
       "net: 'net.prototxt'\ntest_and_snapshot_last_epochs: 2 solver_data_type: FLOAT16 "
       "store_blobs_in_old_format: false plateau_winsize: 5 ap_version: '11point' "
-      "show_per_class_result: true" +
+      "show_per_class_result: true decay_on_bias_and_norm: false" +
       std::string(kRest));
   const std::string log = testing::internal::GetCapturedStderr();
   for (const char* field :
        {"2:1: test_and_snapshot_last_epochs", "solver_data_type", "store_blobs_in_old_format",
-        "plateau_winsize", "ap_version", "show_per_class_result"}) {
+        "plateau_winsize", "decay_on_bias_and_norm", "ap_version", "show_per_class_result"}) {
     EXPECT_THAT(log, HasSubstr(std::string(field) + " has no effect: "));
   }
   testing::internal::CaptureStderr();
   Load("net: 'net.prototxt' store_blobs_in_old_format: true solver_data_type: FLOAT" +
-       std::string(kRest));
+       std::string(kRest) + "weight_decay: 0.1 decay_on_bias_and_norm: false");
   EXPECT_THAT(testing::internal::GetCapturedStderr(), testing::Not(HasSubstr("has no effect")));
 }
 

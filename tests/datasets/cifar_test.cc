@@ -71,6 +71,26 @@ TEST_P(Cifar10Test, WritesTheMeanOfTheTrainingImagesInTheOldForm) {
   EXPECT_FLOAT_EQ(mean.data(3071), 265.0f / 3);
 }
 
+// The middle of 32 pixels, which a net reads in TEST, is the image without its border.
+TEST_P(Cifar10Test, PutsABorderAroundEachImage) {
+  constexpr size_t kSide = 36;
+  const Cifar10Files made = WriteCifar10(folder_ / "in", folder_ / "out", GetParam(), 2);
+  for (const auto& [path, colors] : {std::pair(made.train, std::vector<int>{1, 2, 250}),
+                                     {made.test, std::vector<int>{11, 12, 13}}}) {
+    caffe::Datum datum;
+    ASSERT_TRUE(datum.ParseFromString(std::string(OpenCursor(GetParam(), path)->Value())));
+    EXPECT_EQ(datum.height(), 36);
+    EXPECT_EQ(datum.width(), 36);
+    ASSERT_EQ(datum.data().size(), 3 * kSide * kSide);
+    for (size_t i = 0; i < datum.data().size(); ++i) {
+      const size_t y = i / kSide % kSide, x = i % kSide;
+      const bool inside = x >= 2 && x < 34 && y >= 2 && y < 34;
+      const int expected = inside ? colors[i / (kSide * kSide)] : 0;
+      ASSERT_EQ(static_cast<unsigned char>(datum.data()[i]), expected) << i;
+    }
+  }
+}
+
 TEST_P(Cifar10Test, RefusesFilesOfAnotherLength) {
   for (const size_t length : {size_t{0}, size_t{3072}, size_t{3074}}) {
     WriteBytes(folder_ / "in/data_batch_2.bin", std::string(length, '\0'));

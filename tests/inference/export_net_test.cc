@@ -93,6 +93,14 @@ TEST_F(ExportNetTest, KeepsTheMainLossOrTheNamedOutputs) {
                 "Did you mean 'side'?");
 }
 
+TEST_F(ExportNetTest, EachLossOfScoresHasTheLayerOfItsProbabilities) {
+  const std::string original = digits_.text;
+  digits_.text = Replaced(original, "SoftmaxWithLoss", "SoftmaxFocalLoss");
+  const std::string focal = Export();
+  EXPECT_THAT(focal, HasSubstr("type: \"Softmax\""));
+  EXPECT_THAT(focal, Not(HasSubstr("Loss")));
+}
+
 TEST_F(ExportNetTest, TheCommentSaysHowImagesArePreprocessed) {
   digits_.text = Replaced(digits_.text, "scale: 0.00390625", "crop_size: 24 mean_value: 30");
   EXPECT_THAT(Export(), StartsWith("# To prepare images as its training did: trainer classify "

@@ -59,6 +59,20 @@ TEST(ComparisonTest, ScoresOfASoftmaxLossAreLogits) {
   EXPECT_EQ(FindComparison(graph, "a")->scores, ScoreKind::kByValues);
 }
 
+TEST(ComparisonTest, KnowsFocalLossesAndL1Loss) {
+  for (const auto& [type, kind] : std::vector<std::pair<std::string, TargetKind>>{
+           {"SigmoidFocalLoss", TargetKind::kLabels}, {"L1Loss", TargetKind::kNumbers}}) {
+    const SmallNet small(R"(
+layer { name: "in" type: "Input" top: "x" top: "t" input_param {
+  shape { dim: 4 dim: 3 } shape { dim: 4 dim: 3 } } }
+layer { name: "l" type: ")" +
+                         type + R"(" bottom: "x" bottom: "t" top: "l" })");
+    const std::optional<Comparison> found = FindComparison(small.net->graph(), "l");
+    ASSERT_TRUE(found.has_value()) << type;
+    EXPECT_EQ(found->kind, kind) << type;
+  }
+}
+
 TEST(ComparisonTest, TheAxisAfterTheRecordsCountsLabelsOrNumbers) {
   const SmallNet small(R"(
 layer { name: "in" type: "Input" top: "x" top: "t" input_param {

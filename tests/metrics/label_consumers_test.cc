@@ -36,6 +36,17 @@ layer { name: "far" type: "EuclideanLoss" bottom: "x" bottom: "x" top: "far" }
   EXPECT_FALSE(uses[1].Takes(255));
 }
 
+TEST(LabelConsumersTest, FindsTheClassesOfAFocalLoss) {
+  const SmallNet small(R"(
+layer { name: "data" type: "DummyData" top: "x" top: "label"
+  dummy_data_param { shape { dim: 4 dim: 3 } shape { dim: 4 } } }
+layer { name: "loss" type: "SoftmaxFocalLoss" bottom: "x" bottom: "label" top: "loss" }
+)");
+  const std::vector<LabelConsumer> uses = FindLabelConsumers(small.net->graph());
+  ASSERT_EQ(uses.size(), 1u);
+  EXPECT_EQ(uses[0].classes, 3);
+}
+
 TEST(LabelConsumersTest, ALabelsWholePartIsBelowTheClasses) {
   LabelConsumer use;
   use.classes = 3;

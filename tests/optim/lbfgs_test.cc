@@ -244,6 +244,8 @@ TEST(LbfgsTest, RefusesFieldsThatMakeNoSense) {
   EXPECT_THAT(refusal("lbfgs_param { c1: 0.95 }"), HasSubstr("it must be 0 < c1 < c2 < 1"));
   EXPECT_THAT(refusal("lbfgs_param { max_evaluations: 0 }"), HasSubstr("max_evaluations is 0"));
   EXPECT_THAT(refusal("momentum: 0.9"), HasSubstr("momentum is 0.9, but LBFGS has no momentum"));
+  EXPECT_THAT(refusal("clip_value: 1"),
+              HasSubstr("clip_value is given, but LBFGS needs the unchanged gradient"));
   EXPECT_THAT(refusal("clip_gradients: 1"), HasSubstr("LBFGS needs the unchanged gradient of the "
                                                       "loss"));
   EXPECT_THAT(refusal("iter_size: 2"), HasSubstr("LBFGS evaluates each batch more than once"));

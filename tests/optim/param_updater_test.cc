@@ -60,7 +60,7 @@ std::vector<float> Updated(const Device& device, const std::string& fields, int 
     }
     gradients.Write(now);
     const Hyperparams hyper{step, 0.1f, 0.5f, 0.01f};
-    EXPECT_EQ(update.AppliesInRanges(), fields.find("clip") == fields.npos);
+    EXPECT_EQ(update.AppliesInRanges(), fields.find("clip_gradients") == fields.npos);
     update.Begin(hyper);
     const std::span<const float> all = gradients.span();
     const auto size = all.size() / static_cast<size_t>(ranges);
@@ -78,7 +78,7 @@ const char* const kWeightUpdateRules[] = {"type: 'SGD' ", "type: 'Adam' ",
 TEST(WeightUpdateTest, InRangesIsTheUpdateAsAWhole) {
   const auto device = MakeTestDevice(1);
   for (const std::string rule : kWeightUpdateRules) {
-    for (const char* clip : {"", "clip_gradients: 1.5 "}) {
+    for (const char* clip : {"", "clip_gradients: 1.5 ", "clip_value: 0.25 "}) {
       EXPECT_THAT(Updated(*device, rule + clip, 5),
                   ElementsAreArray(Updated(*device, rule + clip, 1)))
           << rule << clip;
@@ -89,7 +89,7 @@ TEST(WeightUpdateTest, InRangesIsTheUpdateAsAWhole) {
 TEST(WeightUpdateTest, TakesTheMeanOverReplicas) {
   const auto device = MakeTestDevice(1);
   for (const std::string rule : kWeightUpdateRules) {
-    for (const char* clip : {"", "clip_gradients: 1.5 "}) {
+    for (const char* clip : {"", "clip_gradients: 1.5 ", "clip_value: 0.25 "}) {
       EXPECT_THAT(Updated(*device, rule + clip, 5, 4, 4),
                   ElementsAreArray(Updated(*device, rule + clip, 5)))
           << rule << clip;
@@ -185,7 +185,7 @@ TEST(WeightUpdateTest, CopiesAreWrittenInTheSamePassInTheirOrderAndType) {
 TEST(WeightUpdateTest, ReadsNothingFromADeviceThatRunsLaterAndComputesTheSame) {
   const auto near = MakeTestDevice(1);
   for (const std::string rule : kWeightUpdateRules) {
-    for (const std::string clip : {"", "clip_gradients: 1.5 "}) {
+    for (const std::string clip : {"", "clip_gradients: 1.5 ", "clip_value: 0.25 "}) {
       const FarDevice far;
       EXPECT_THAT(Updated(far, rule + clip, 1), ElementsAreArray(Updated(*near, rule + clip, 1)))
           << rule << clip;

@@ -110,7 +110,7 @@ TEST_F(RuleGoldenTest, EveryRuleDecaysClipsAndAveragesAsNumPyDoes) {
 }
 
 TEST_F(RuleGoldenTest, RulesAndSchedulesBeyondCaffesTakeTheStepsOfPyTorchAndNumPy) {
-  RunFile("rules/new_rules.txt", 14);
+  RunFile("rules/new_rules.txt", 18);
 }
 
 TEST(WeightUpdateTest, SaysHowItClipped) {
@@ -129,6 +129,20 @@ TEST(WeightUpdateTest, SaysHowItClipped) {
   EXPECT_THAT(weight.Read(), testing::ElementsAre(0.25f, 0));  // the sum is clipped, then halved
   grad.Write(std::vector<float>{1, 1});
   EXPECT_EQ(update.Apply(Hyperparams{.iter = 1, .lr = 1}), "");
+}
+
+TEST(WeightUpdateTest, ClipsEachGradientOfTheMean) {
+  const SolverSpec spec = SolverFromText("type: \"SGD\" base_lr: 1 clip_value: 1.5 iter_size: 2");
+  const auto device = MakeTestDevice(1);
+  const OnDevice<float> weight(*device, std::vector<float>{1, 1, 1, 1});
+  const OnDevice<float> grad(*device, std::vector<float>{3, 8, -8, NAN});
+  Param param;
+  param.shape = Shape{4};
+  param.weight = weight.data();
+  param.grad = grad.data();
+  ParamUpdater update(spec, MakeUpdateRule(spec), *device, {&param}, grad.span());
+  EXPECT_EQ(update.Apply(Hyperparams{.iter = 0, .lr = 1}), "");
+  EXPECT_THAT(weight.Read(), testing::ElementsAre(-0.5f, -0.5f, 2.5f, testing::IsNan()));
 }
 
 TEST(RuleTest, LeavesTheGradientWhenAskedTo) {

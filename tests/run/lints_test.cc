@@ -67,11 +67,27 @@ TEST_F(LintTest, TheLearningRateMustSuitTheType) {
   EXPECT_THAT(LintsOf(Spec("base_lr: 30 lr_policy: \"fixed\"")),
               ElementsAre(HasSubstr("the learning rate is up to 30, and SGD diverges")));
   EXPECT_THAT(LintsOf(Spec("base_lr: 30 lr_policy: \"fixed\" clip_gradients: 1")), IsEmpty());
+  EXPECT_THAT(LintsOf(Spec("base_lr: 30 lr_policy: \"fixed\" clip_value: 0.1")), IsEmpty());
   EXPECT_THAT(LintsOf(Spec("base_lr: 0 lr_policy: \"fixed\"")),
               ElementsAre(HasSubstr("the learning rate is always 0")));
   EXPECT_THAT(LintsOf(Spec("base_lr: 1 lr_policy: \"multistep\" gamma: 0.1 stepvalue: 5 "
                            "stepvalue: 12")),
               ElementsAre(HasSubstr("stepvalue 12 is never reached, because max_iter is 10")));
+}
+
+TEST_F(LintTest, APlateauNeedsAMeanOfLosses) {
+  const std::string plateau =
+      "base_lr: 0.5 lr_policy: \"plateau\" gamma: 0.1 plateau_winsize: 4 plateau_winsize: 20 ";
+  EXPECT_THAT(LintsOf(Spec(plateau)),
+              ElementsAre(EndsWith("compares the losses of single batches, because average_loss is "
+                                   "1, so one easy batch delays the next step; set average_loss to "
+                                   "about the iterations of an epoch")));
+  const SolverSpec spec = Spec(plateau + "average_loss: 5");
+  EXPECT_THAT(LintsOf(spec), IsEmpty());
+  Diagnostics diagnostics;
+  const RateRange range = LintRates(spec, &diagnostics);
+  EXPECT_FLOAT_EQ(range.first, 0.5f);
+  EXPECT_FLOAT_EQ(range.last, 0.05f) << "the second step cannot come within 10 iterations";
 }
 
 TEST_F(LintTest, ARateThatIsNotFiniteIsAnError) {
@@ -89,6 +105,9 @@ TEST_F(LintTest, ASoftmaxBeforeTheLossIsASecondOne) {
       LintsOf(Spec("base_lr: 0.1 lr_policy: \"fixed\"", net)),
       ElementsAre(AllOf(HasSubstr("layer 'loss' (SoftmaxWithLoss) computes a Softmax itself"),
                         HasSubstr("give the loss the input of 'prob'"))));
+  EXPECT_THAT(LintsOf(Spec("base_lr: 0.1 lr_policy: \"fixed\"",
+                           Replaced(net, "SoftmaxWithLoss", "SoftmaxFocalLoss"))),
+              ElementsAre(HasSubstr("layer 'loss' (SoftmaxFocalLoss) computes a Softmax itself")));
 }
 
 TEST_F(LintTest, TestsMustSeeWhatTrainingSees) {

@@ -143,6 +143,7 @@ TEST_F(QuickLookTest, OverfitReadsTheSameBatchesForTrainingAndTests) {
   job_.net = Edited(job_.net, "batch_size: 16 }",
                     "batch_size: 16 shuffle: true rand_skip: 9 sampling: BALANCED }");
   job_.net += "layer { name: 'noise' type: 'Noise' bottom: 'ip' top: 'ip' }";
+  job_.net += "layer { name: 'path' type: 'DropPath' bottom: 'ip' top: 'ip' }";
   job_.net += "layer { name: 'drop' type: 'Dropout' bottom: 'ip' top: 'ip' }";
   job_.solver += "patience: 3 keep_best: 1 ema_decay: 0.9 warmup_iter: 900 snapshot_every: '1h'";
   job_.solver = Edited(job_.solver, "max_iter: 20", "max_iter: 100000 iter_size: 2");
@@ -158,7 +159,8 @@ TEST_F(QuickLookTest, OverfitReadsTheSameBatchesForTrainingAndTests) {
   EXPECT_EQ(LayersOfUse(spec.train, &spec).front()->proto().transform_param().mixup(), 0);
   const std::vector<LayerSpec*> layers = LayersOfUse(spec.train, &spec);
   EXPECT_EQ(layers.back()->proto().dropout_param().dropout_ratio(), 0);
-  EXPECT_EQ(layers[layers.size() - 2]->proto().noise_param().amount(), 0);
+  EXPECT_EQ(layers[layers.size() - 2]->proto().drop_path_param().drop_ratio(), 0);
+  EXPECT_EQ(layers[layers.size() - 3]->proto().noise_param().amount(), 0);
   const caffe::SolverParameter& solver = spec.proto;
   EXPECT_EQ(solver.max_iter(), 500);
   EXPECT_EQ(solver.average_loss(), 3);

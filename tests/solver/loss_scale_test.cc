@@ -18,8 +18,8 @@ const std::string kLossScaleFields =
     "base_lr: 0.1 lr_policy: \"fixed\" momentum: 0.9 weight_decay: 0.001 display: 2 ";
 
 TEST(LossScaleRunTest, APowerOfTwoChangesNoBitOfWhatARunLearns) {
-  for (const std::string more :
-       {"", "iter_size: 3 ", "type: 'Adam' ", "clip_gradients: 0.05 ", "ema_decay: 0.9 "}) {
+  for (const std::string more : {"", "iter_size: 3 ", "type: 'Adam' ", "clip_gradients: 0.05 ",
+                                 "clip_value: 0.01 ", "ema_decay: 0.9 "}) {
     SmallRun plain(kLossScaleFields + "max_iter: 9 " + more);
     SmallRun fixed(kLossScaleFields + "max_iter: 9 loss_scale: 1024 " + more);
     SmallRun found(kLossScaleFields + "max_iter: 9 loss_scale: 0 loss_scale_window: 3 " + more);

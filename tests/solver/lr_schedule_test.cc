@@ -54,14 +54,55 @@ TEST(LrPolicyTest, MultistepTakesAtMostOneStepPerIteration) {
   solver.add_stepvalue(5);
   solver.add_stepvalue(5);
   LrSchedule schedule(solver);
-  EXPECT_FALSE(schedule.Advance(4));
+  EXPECT_FALSE(schedule.Advance(4, 0));
   EXPECT_FLOAT_EQ(schedule.At(5).lr, LearningRate(solver, 5, 1)) << "before the step is taken";
   EXPECT_EQ(schedule.steps(), 0);
-  EXPECT_TRUE(schedule.Advance(5));
-  EXPECT_TRUE(schedule.Advance(5));
+  EXPECT_TRUE(schedule.Advance(5, 0));
+  EXPECT_TRUE(schedule.Advance(5, 0));
   EXPECT_EQ(schedule.steps(), 2);
-  EXPECT_FALSE(schedule.Advance(500));
+  EXPECT_FALSE(schedule.Advance(500, 0));
   EXPECT_FLOAT_EQ(schedule.At(6).lr, 0.005f);
+}
+
+// The losses 3, 2, 4, 2, 5: the second is the least one, and an equal one is no new minimum.
+TEST(LrPolicyTest, PlateauStepsAfterAWindowWithoutANewMinimum) {
+  caffe::SolverParameter solver = Policy("plateau");
+  solver.add_plateau_winsize(2);
+  solver.add_plateau_winsize(1);
+  LrSchedule schedule(solver);
+  EXPECT_TRUE(schedule.FollowsLoss());
+  EXPECT_FALSE(schedule.Advance(0, 3));
+  EXPECT_FALSE(schedule.Advance(1, 2));
+  EXPECT_FALSE(schedule.Advance(2, 4));
+  EXPECT_FLOAT_EQ(schedule.At(2).lr, 0.5f);
+  EXPECT_TRUE(schedule.Advance(3, 2));
+  EXPECT_FLOAT_EQ(schedule.At(3).lr, 0.05f);
+  EXPECT_EQ(schedule.NoteOf(3), "Plateau Status: Iteration 3, step = 1");
+  EXPECT_EQ(schedule.PlaceOf(3), "The learning rate is 0.05, after 1 of 2 steps from base_lr 0.5");
+  EXPECT_TRUE(schedule.Advance(4, 5)) << "a window of one iteration after the step";
+  EXPECT_FALSE(schedule.Advance(400, 5)) << "there are two steps";
+  EXPECT_FLOAT_EQ(schedule.At(400).lr, 0.005f);
+}
+
+TEST(LrPolicyTest, PlateauStartsAfterTheWarmupAndKeepsItsState) {
+  caffe::SolverParameter solver = Policy("plateau");
+  solver.add_plateau_winsize(2);
+  solver.set_warmup_iter(5);
+  LrSchedule schedule(solver);
+  for (int iter = 0; iter < 5; ++iter) EXPECT_FALSE(schedule.Advance(iter, 1));
+  EXPECT_FALSE(schedule.Advance(5, 3)) << "the losses of the warm-up do not count";
+  EXPECT_FALSE(schedule.Advance(6, 4));
+  caffe::SolverState state;
+  schedule.Save(&state);
+  EXPECT_EQ(state.minimum_loss(), 3);
+  EXPECT_EQ(state.iter_last_event(), 5);
+  LrSchedule resumed(solver);
+  resumed.Restore(state);
+  EXPECT_TRUE(resumed.Advance(7, 3));
+  caffe::SolverState other;  // of a run with another policy
+  other.set_iter(100);
+  resumed.Restore(other);
+  EXPECT_FALSE(resumed.Advance(101, 9));
 }
 
 TEST(LrPolicyTest, CosineFallsFromBaseLrToMinLr) {

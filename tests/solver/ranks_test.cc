@@ -97,6 +97,14 @@ TEST_P(ReplicasTest, LearnWhatOneWithAllTheirBatchesLearns) {
   ExpectLikeOne(kReplicasNet, kReplicasTests);
   ExpectLikeOne(kReplicasNet, Join(kReplicasTests, "iter_size: 2 average_loss: 3 "));
   ExpectLikeOne(kReplicasNet, Join(kReplicasTests, "ema_decay: 0.9 type: 'Adam' "));
+  ExpectLikeOne(kReplicasNet, Join(kReplicasTests, "decay_on_bias_and_norm: false "));
+}
+
+TEST_P(ReplicasTest, FollowTheCommonLossAsOneDoes) {
+  const std::string fields = Join(kReplicasTests,
+                                  "lr_policy: 'plateau' gamma: 0.5 plateau_winsize: 1 "
+                                  "plateau_winsize: 1 plateau_winsize: 1 ");
+  ExpectLikeOne(kReplicasNet, fields);
 }
 
 // The lines of the log that say so; empty where nothing is drawn, or one rank trains.
@@ -124,6 +132,7 @@ TEST_P(ReplicasTest, SayWhichLayersDrawOtherNumbersOnEachRank) {
 
 TEST_P(ReplicasTest, ClipAndScaleByNormsAsOneDoes) {
   ExpectLikeOne(kReplicasNet, Join(kReplicasTests, "clip_gradients: 0.5 "));
+  ExpectLikeOne(kReplicasNet, Join(kReplicasTests, "clip_value: 0.02 larc: true larc_eta: 0.1 "));
   ExpectLikeOne(kReplicasNet, Join(kReplicasTests, "type: 'LARS' trust_coefficient: 0.1 "));
   ExpectLikeOne(
       kReplicasNet,

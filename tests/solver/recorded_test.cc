@@ -49,16 +49,17 @@ void ExpectTheSame(const std::string& net, const std::string& more) {
 
 TEST_F(RecordedTest, ARunTellsAndLearnsTheSameBitForBit) {
   for (const char* const net : {kImages, kSequences}) {
-    for (const char* const more :
-         {"test_interval: 4 test_iter: 1 snapshot: 5 ", "iter_size: 2 ", "type: 'Adam' ",
-          "clip_gradients: 0.1 ", "type: 'LARS' ema_decay: 0.9 ", "loss_scale: 0 "}) {
+    for (const char* const more : {"test_interval: 4 test_iter: 1 snapshot: 5 ", "iter_size: 2 ",
+                                   "type: 'Adam' ", "clip_gradients: 0.1 ", "clip_value: 0.01 ",
+                                   "type: 'LARS' ema_decay: 0.9 ", "loss_scale: 0 "}) {
       ExpectTheSame(net, more);
     }
   }
   for (const char* const more :
        {"type: 'AdamW' loss_scale: 0 loss_scale_window: 2 ", "snapshot_diff: true ",
         "type: 'Adam' ema_decay: 0.9 clip_gradients: 0.1 iter_size: 2 ",
-        "lr_policy: 'multistep' stepvalue: 4 stepvalue: 7 clip_gradients: 0.1 "}) {
+        "lr_policy: 'multistep' stepvalue: 4 stepvalue: 7 clip_gradients: 0.1 ",
+        "lr_policy: 'plateau' plateau_winsize: 1 plateau_winsize: 2 clip_value: 0.01 "}) {
     ExpectTheSame(kSequences, more);
   }
 }

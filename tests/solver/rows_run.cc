@@ -29,9 +29,10 @@ SolverSpec RowsFolder::Spec(std::string net, const std::string& fields, int batc
     }
   }
   WriteText(folder_ / "net.prototxt", net);
+  const bool has_policy = fields.find("lr_policy") != fields.npos;
   WriteText(folder_ / "solver.prototxt",
-            Join("net: '", folder_ / "net.prototxt", "'\nsnapshot_prefix: '", folder_ / "s",
-                 "'\nlr_policy: 'fixed' display: 1 ", fields));
+            Join("net: '", folder_ / "net.prototxt", "'\nsnapshot_prefix: '", folder_ / "s", "'\n",
+                 has_policy ? "" : "lr_policy: 'fixed' ", "display: 1 ", fields));
   return LoadSolver(folder_ / "solver.prototxt");
 }
 

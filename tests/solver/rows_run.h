@@ -14,8 +14,9 @@ class RowsFolder {
  public:
   RowsFolder();
 
-  // The solver of `fields` (beside net, snapshot_prefix, lr_policy and display) on `net`, in which
-  // "ROWS" stands for the list of the data and "BATCH" for `batch`.
+  // The solver of `fields` (beside net, snapshot_prefix and display; its lr_policy is fixed unless
+  // they give one) on `net`, in which "ROWS" stands for the list of the data and "BATCH" for
+  // `batch`.
   SolverSpec Spec(std::string net, const std::string& fields, int batch = 0) const;
 
   std::string operator/(const std::string& name) const { return folder_ / name; }

@@ -104,6 +104,7 @@ layer { name: "bn" type: "BatchNorm" bottom: "ip1" top: "ip1" }
 layer { name: "scale" type: "Scale" bottom: "ip1" top: "ip1" scale_param { bias_term: true } }
 layer { name: "relu1" type: "ReLU" bottom: "ip1" top: "ip1" }
 layer { name: "drop" type: "Dropout" bottom: "ip1" top: "ip1" }
+layer { name: "path" type: "DropPath" bottom: "ip1" top: "ip1" drop_path_param { drop_ratio: 0.3 } }
 layer { name: "ip2" type: "InnerProduct" bottom: "ip1" top: "ip2"
         inner_product_param { num_output: 4 weight_filler { type: "xavier" } } }
 layer { name: "loss" type: "SoftmaxWithLoss" bottom: "ip2" bottom: "label" top: "loss" }
@@ -139,6 +140,9 @@ TEST_F(VirtualRanksTest, LearnTheSameBitsWithSeveralPassesAndAverages) {
 
 TEST_F(VirtualRanksTest, LearnTheSameBitsWithRulesThatNeedNorms) {
   ExpectAlike(kVirtualRanksRows, Join(kVirtualRanksTests, "clip_gradients: 0.3 type: 'Adam' "));
+  ExpectAlike(kVirtualRanksRows, Join(kVirtualRanksTests,
+                                      "clip_value: 0.01 lr_policy: 'plateau' gamma: 0.5 "
+                                      "plateau_winsize: 1 plateau_winsize: 1 "));
   ExpectAlike(kVirtualRanksRows,
               Join(kVirtualRanksTests, "type: 'LARS' trust_coefficient: 0.1 iter_size: 2 "));
   ExpectAlike(kVirtualRanksRows, Join(kVirtualRanksTests,

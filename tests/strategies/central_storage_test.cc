@@ -20,7 +20,8 @@ TEST_F(CentralStorageTest, IsSynchronousBitForBit) {
   TRAINER_CPU_ONLY("weights lie in memory of the host");
   for (const char* rule :
        {"type: 'SGD' momentum: 0.9 weight_decay: 0.01 ", "type: 'Adam' ", "type: 'LARS' ",
-        "virtual_ranks: 4 ", "clip_gradients: 0.1 iter_size: 2 ", "larc: true "}) {
+        "virtual_ranks: 4 ", "clip_gradients: 0.1 iter_size: 2 ", "larc: true clip_value: 0.01 ",
+        "lr_policy: 'plateau' gamma: 0.5 plateau_winsize: 1 plateau_winsize: 1 "}) {
     const std::string fields = Join("max_iter: 6 test_iter: 2 test_interval: 2 ", rule);
     const auto synchronous = Train(Spec(fields), 4);
     const std::vector<float> saved = Saved(6);

@@ -114,6 +114,15 @@ TEST_F(PipelineTest, ClipsByTheNormOfAllStages) {
   EXPECT_THAT(staged[3].notes, testing::Contains(HasSubstr("Gradient clipping")));
 }
 
+TEST_F(PipelineTest, FollowsTheLossOfAllStagesAndClipsEachGradient) {
+  const std::string fields =
+      "max_iter: 6 lr_policy: 'plateau' gamma: 0.5 plateau_winsize: 1 plateau_winsize: 1 "
+      "clip_value: 0.01 weight_decay: 0.01 decay_on_bias_and_norm: false ";
+  const auto whole = Train(WholeNet(fields), 1);
+  const auto staged = Train(Staged(fields), 4);
+  EXPECT_THAT(staged[0].losses, Pointwise(FloatNear(1e-5f), whole[0].losses));
+}
+
 TEST_F(PipelineTest, WithPassesOfItsOwnIsOneRankWithAllOfThem) {
   const auto whole = Train(Batches(3, "iter_size: 8 max_iter: 4 ", Net()), 1);
   const auto staged = Train(Batches(12, "iter_size: 2 max_iter: 4 " + Piped(), Net()), 4);

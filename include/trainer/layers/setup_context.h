@@ -53,6 +53,7 @@ struct NodeSignature {
     Shape shape;
     caffe::FillerParameter filler;
     ParamOptions options;
+    bool is_bias_or_scale = false;  // see SetupContext::Param
   };
   std::vector<Input> in;
   std::vector<Output> out;
@@ -120,7 +121,9 @@ class SetupContext {
   void AllowGradInPlace(int i) { signature_.grad_in_place = i; }
   // This input never gets a gradient: a label, an index. The net refuses propagate_down for it.
   void NotDifferentiable(int i) { InputOf(i).no_gradient = true; }
-  // Declares parameter number 0, 1, ... in order; returns its number.
+  // Declares parameter number 0, 1, ... in order; returns its number. A name that contains "bias",
+  // or is "scale" (of a normalisation), makes it a parameter that decay_on_bias_and_norm: false
+  // excludes from weight decay.
   int Param(std::string_view name, const Shape& shape, const caffe::FillerParameter& filler,
             const ParamOptions& options = {});
 

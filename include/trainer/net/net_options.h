@@ -37,6 +37,8 @@ struct NetOptions {
   caffe::NetState state;
   bool training = false;  // plan memory for backward
   bool force_backward = false;
+  // Whether biases and the scales of normalisations decay, unless they have a decay_mult.
+  bool decays_bias_and_norm = true;
   bool keeps_frozen = true;  // layers with freeze: true do not learn; false after unfreeze_at
   uint64_t seed = 0;
   Rank rank = {};  // selects the shard of the data and the random streams

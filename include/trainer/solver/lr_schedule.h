@@ -3,18 +3,20 @@
 
 #include <string>
 
+#include "state.pb.h"
 #include "trainer/config/solver_spec.h"
 #include "trainer/optim/hyperparams.h"
 
 namespace trainer {
 
 // Returns the learning rate of update `iter` (counted from 0) by Caffe's formulas. `current_step`
-// is the number of steps that a multistep policy has taken; other policies ignore it.
+// is the number of steps that a multistep or plateau policy has taken; other policies ignore it.
 //   fixed      base_lr
 //   step       base_lr * gamma ^ floor(iter / stepsize)
 //   exp        base_lr * gamma ^ iter
 //   inv        base_lr * (1 + gamma * iter) ^ -power
 //   multistep  base_lr * gamma ^ current_step
+//   plateau    base_lr * gamma ^ current_step
 //   poly       min_lr + (base_lr - min_lr) * (1 - iter / max_iter) ^ power
 //   sigmoid    base_lr / (1 + exp(-gamma * (iter - stepsize)))
 //   cosine     min_lr + (base_lr - min_lr) * (1 + cos(pi * t)) / 2, t rising from 0 at the end of
@@ -44,29 +46,42 @@ float Momentum(const caffe::SolverParameter& solver, int iter, float rate);
 //          weight_decay_power
 float WeightDecay(const caffe::SolverParameter& solver, int iter);
 
-// The schedules of one run, with the steps that a multistep policy has taken in it.
+// The schedules of one run, with the steps that a multistep or plateau policy has taken in it.
 class LrSchedule {
  public:
   // `solver` must outlive the object.
   explicit LrSchedule(const caffe::SolverParameter& solver) : solver_(solver) {}
 
-  // The hyperparameters of update `iter`. Called before Advance(iter).
+  // Whether the rate of an update depends on the loss of its own step (plateau). It is then
+  // At(iter) after Advance(iter), otherwise At(iter) before it.
+  bool FollowsLoss() const { return solver_.lr_policy() == "plateau"; }
+  // The hyperparameters of update `iter`.
   Hyperparams At(int iter) const;
-  // Takes the step of a multistep policy that is due before update `iter`, at most one per
-  // iteration. Returns whether there was one.
-  bool Advance(int iter);
+  // Takes the step of a multistep or plateau policy that is due before update `iter`, at most one
+  // per iteration. Returns whether there was one. `loss` is the mean of the last losses up to this
+  // step's (average_loss); only plateau reads it. By NVIDIA Caffe's rule, plateau takes its step k
+  // if that mean has reached no new minimum, and no step was taken, in the last plateau_winsize(k)
+  // iterations. Iterations of a warm-up do not count.
+  bool Advance(int iter, float loss);
   // What PlaceInSchedule returns for update `iter`.
   std::string PlaceOf(int iter) const { return PlaceInSchedule(solver_, iter, steps_); }
 
-  // How many steps a multistep policy has taken.
+  // How many steps the policy has taken.
   int steps() const { return steps_; }
-  void Restore(int steps) { steps_ = steps; }
+  // Returns the note that Caffe (multistep) or NVIDIA Caffe (plateau) logs after a step.
+  std::string NoteOf(int iter) const;
+  void Save(caffe::SolverState* state) const;
+  void Restore(const caffe::SolverState& state);
 
  private:
   int StepsAt(int iter) const;
+  bool AdvancePlateau(int iter, float loss);
 
   const caffe::SolverParameter& solver_;
   int steps_ = 0;
+  // plateau: the least mean loss so far, and the iteration of that or of the last step.
+  float least_loss_ = caffe::SolverState().minimum_loss();
+  int last_event_ = 0;
 };
 
 }  // namespace trainer

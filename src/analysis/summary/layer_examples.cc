@@ -67,6 +67,12 @@ layer { name: "found" type: "DetectionOutput" bottom: "location" bottom: "confid
         bottom: "boxes" top: "found"
         detection_output_param { num_classes: 2 code_type: CENTER_SIZE confidence_threshold: 0.1
                                  keep_top_k: 200 nms_param { nms_threshold: 0.45 top_k: 400 } } }
+# DiceLoss: prob 8x3x64x64, mask 8x1x64x64
+layer { name: "loss" type: "DiceLoss" bottom: "prob" bottom: "mask" top: "loss"
+        loss_param { ignore_label: 255 } }
+# DropPath: branch 8x16x14x14
+layer { name: "path1" type: "DropPath" bottom: "branch" top: "branch"
+        drop_path_param { drop_ratio: 0.1 } }
 # Dropout: fc1 8x64
 layer { name: "drop1" type: "Dropout" bottom: "fc1" top: "fc1"
         dropout_param { dropout_ratio: 0.3 } }
@@ -126,6 +132,10 @@ layer { name: "input" type: "Input" top: "data"
 # Interp: score 8x21x33x33
 layer { name: "larger" type: "Interp" bottom: "score" top: "larger"
         interp_param { height: 257 width: 257 } }
+# KLDivergenceLoss: score 8x10, teacher 8x10
+layer { name: "loss" type: "KLDivergenceLoss" bottom: "score" bottom: "teacher" top: "loss" }
+# L1Loss: value 8x1, target 8x1
+layer { name: "loss" type: "L1Loss" bottom: "value" bottom: "target" top: "loss" }
 # LRN: conv1 8x96x27x27
 layer { name: "norm1" type: "LRN" bottom: "conv1" top: "norm1"
         lrn_param { local_size: 5 alpha: 0.0001 beta: 0.75 } }
@@ -207,6 +217,9 @@ layer { name: "silu" type: "SiLU" bottom: "data" top: "silu" }
 layer { name: "prob" type: "Sigmoid" bottom: "score" top: "prob" }
 # SigmoidCrossEntropyLoss: score 8x5, target 8x5
 layer { name: "loss" type: "SigmoidCrossEntropyLoss" bottom: "score" bottom: "target" top: "loss" }
+# SigmoidFocalLoss: score 8x10, target 8x10
+layer { name: "loss" type: "SigmoidFocalLoss" bottom: "score" bottom: "target" top: "loss"
+        focal_loss_param { gamma: 2 alpha: 0.25 } loss_param { normalization: FULL } }
 # Silence: unused 8x10
 layer { name: "silence" type: "Silence" bottom: "unused" }
 # Slice: pair 8x2x28x28
@@ -217,6 +230,9 @@ layer { name: "loss" type: "SmoothL1Loss" bottom: "box" bottom: "target" top: "l
         smooth_l1_loss_param { sigma: 1 } }
 # Softmax: score 8x10
 layer { name: "prob" type: "Softmax" bottom: "score" top: "prob" }
+# SoftmaxFocalLoss: score 8x10, label 8
+layer { name: "loss" type: "SoftmaxFocalLoss" bottom: "score" bottom: "label" top: "loss"
+        focal_loss_param { gamma: 2 } }
 # SoftmaxWithLoss: score 8x10, label 8
 layer { name: "loss" type: "SoftmaxWithLoss" bottom: "score" bottom: "label" top: "loss"
         loss_param { label_smoothing: 0.1 } }

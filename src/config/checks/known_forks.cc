@@ -40,7 +40,6 @@ constexpr Origin kTypes[] = {
     {"GenerateAugmentationParameters", kFlowNet},
     {"ImResize", kOpenPose},
     {"ImageSegData", kDeepLab},
-    {"L1Loss", kFlowNet},
     {"LabelSpecificMarginInnerProduct", kFaces},
     {"LpqLoss", kFlowNet},
     {"MarginInnerProduct", kFaces},

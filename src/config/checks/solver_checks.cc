@@ -36,7 +36,7 @@ void SolverChecks::Run(ErrorCollector* errors) const {
         &SolverChecks::CheckSteps, &SolverChecks::CheckNames, &SolverChecks::CheckWarmup,
         &SolverChecks::CheckMomentum, &SolverChecks::CheckLarc, &SolverChecks::CheckStorage,
         &SolverChecks::CheckEpochs, &SolverChecks::CheckSnapshots, &SolverChecks::CheckTestMetrics,
-        &SolverChecks::CheckExchange, &SolverChecks::WarnOfUnused}) {
+        &SolverChecks::CheckExchange, &SolverChecks::CheckClipping, &SolverChecks::WarnOfUnused}) {
     ErrorCollector::Try(errors, [&] { (this->*check)(); });
   }
 }
@@ -233,6 +233,21 @@ void SolverChecks::CheckExchange() const {
   }
 }
 
+void SolverChecks::CheckClipping() const {
+  const float value = proto_.clip_value();
+  if (value == -1) return;
+  if (!(value > 0)) {
+    solver_.Fail("clip_value", Join("clip_value is ", value,
+                                    "; it must be above 0, the largest size of a gradient, or -1 "
+                                    "for none"));
+  }
+  if (proto_.clip_gradients() >= 0) {
+    solver_.Fail("clip_value",
+                 "clip_value and clip_gradients are both given: one limits each gradient, the "
+                 "other the norm of all; remove one");
+  }
+}
+
 void SolverChecks::WarnOfUnused() const {
   const auto warn = [&](bool set, const char* field, const char* why) {
     if (set) {
@@ -247,7 +262,11 @@ void SolverChecks::WarnOfUnused() const {
        "store_blobs_in_old_format",
        "weights are always written in this format, and every Caffe reads it");
   warn(proto_.has_engine(), "engine", "this program chooses the kernels itself");
-  warn(proto_.plateau_winsize_size() > 0, "plateau_winsize", "no lr_policy uses it");
+  warn(proto_.plateau_winsize_size() > 0 && proto_.lr_policy() != "plateau", "plateau_winsize",
+       "only lr_policy \"plateau\" uses it");
+  const bool decays = proto_.weight_decay() > 0 || proto_.max_weight_decay() > 0;
+  warn(!proto_.decay_on_bias_and_norm() && !decays, "decay_on_bias_and_norm",
+       "without weight_decay nothing decays");
   warn(proto_.has_ap_version(), "ap_version", "only eval_type \"detection\" uses it");
   warn(proto_.show_per_class_result(), "show_per_class_result",
        "only eval_type \"detection\" uses it");

@@ -58,6 +58,8 @@ class SolverChecks {
   void CheckTestMetrics() const;
   // Checks the type in which gradients are sent. A smaller type than FLOAT excludes virtual_ranks.
   void CheckExchange() const;
+  // Checks clip_value, and that clip_gradients is not given as well.
+  void CheckClipping() const;
   // Logs a warning for each given field that changes no weight and that nothing here reads.
   void WarnOfUnused() const;
 
@@ -75,6 +77,8 @@ class SolverChecks {
   // Throws if the solver lacks a field of the policy. The message says what the policy does and
   // what to write.
   void RequireFieldsOf(const std::string& name, const LrPolicy& policy) const;
+  // Checks that each plateau_winsize of lr_policy "plateau" is at least 1.
+  void CheckPlateau() const;
   // Checks that stepvalue starts at 0 or more and increases.
   void CheckSteps() const;
   // Checks that the momentums and ema_decay are at least 0 and below 1, and the steps of

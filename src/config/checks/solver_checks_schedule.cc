@@ -23,6 +23,7 @@ void SolverChecks::CheckPolicy() const {
   }
   RequireFieldsOf(policy->first, policy->second);
   if (policy->first == "step") AtLeast("stepsize", 1);
+  if (policy->first == "plateau") CheckPlateau();
   if (policy->first != "sigmoid" && proto_.gamma() < 0) {
     solver_.Fail("gamma", Join("gamma is ", proto_.gamma(), "; lr_policy '", policy->first,
                                "' needs 0 or more"));
@@ -50,6 +51,17 @@ void SolverChecks::RequireFieldsOf(const std::string& name, const LrPolicy& poli
                     other == nullptr ? ""
                                      : Join(", or lr_policy: \"", other,
                                             "\", for which the solver has the field")));
+}
+
+void SolverChecks::CheckPlateau() const {
+  for (int i = 0; i < proto_.plateau_winsize_size(); ++i) {
+    if (proto_.plateau_winsize(i) >= 1) continue;
+    solver_.Fail("plateau_winsize",
+                 Join("plateau_winsize is ", proto_.plateau_winsize(i),
+                      "; it must be at least 1, the iterations without a new least loss after "
+                      "which the learning rate is multiplied by gamma"),
+                 i);
+  }
 }
 
 void SolverChecks::CheckSteps() const {

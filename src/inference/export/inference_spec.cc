@@ -25,8 +25,11 @@ bool IsSource(const LayerParameter& layer) {
 // Returns the type of the layer that turns the scores of a loss into probabilities; "" if the
 // scores are the output.
 std::string ProbabilityType(const std::string& loss) {
-  if (loss == "SoftmaxWithLoss" || loss == "InfogainLoss") return "Softmax";
-  return loss == "SigmoidCrossEntropyLoss" ? "Sigmoid" : "";
+  for (const char* type :
+       {"SoftmaxWithLoss", "InfogainLoss", "SoftmaxFocalLoss", "KLDivergenceLoss"}) {
+    if (loss == type) return "Softmax";
+  }
+  return loss == "SigmoidCrossEntropyLoss" || loss == "SigmoidFocalLoss" ? "Sigmoid" : "";
 }
 
 // Returns the weight of the loss; Caffe's default is 1.

@@ -50,13 +50,14 @@ struct DivideTotal {
 void RefuseForeignWeights(const LayerSpec& spec) {
   const caffe::LossParameter& loss = spec.proto().loss_param();
   const bool sigmoid = spec.type() == "SigmoidCrossEntropyLoss";
-  const bool classes = spec.type() == "SoftmaxWithLoss" || spec.type() == "InfogainLoss";
+  const bool classes = spec.type() == "SoftmaxWithLoss" || spec.type() == "InfogainLoss" ||
+                       spec.type() == "SoftmaxFocalLoss";
   const bool power = loss.has_class_weight_power();
   if (!classes && (power || loss.class_weight_size() > 0)) {
     const char* const field = power ? "class_weight_power" : "class_weight";
     spec.FailIn(
         "loss_param", field,
-        Join("only SoftmaxWithLoss and InfogainLoss support ", field,
+        Join("only SoftmaxWithLoss, SoftmaxFocalLoss and InfogainLoss support ", field,
              sigmoid ? "; pos_weight is the weight of the targets that are 1" : "; remove it"));
   }
   if (!sigmoid && loss.pos_weight_size() > 0) {

@@ -46,9 +46,10 @@ void SetupContext::AllowInPlace() {
   signature_.grad_in_place = 0;
 }
 
-int SetupContext::Param(std::string_view, const Shape& shape, const caffe::FillerParameter& filler,
-                        const ParamOptions& options) {
-  signature_.params.push_back({shape, filler, options});
+int SetupContext::Param(std::string_view name, const Shape& shape,
+                        const caffe::FillerParameter& filler, const ParamOptions& options) {
+  const bool is_bias = name.find("bias") != std::string_view::npos;
+  signature_.params.push_back({shape, filler, options, is_bias || name == "scale"});
   return static_cast<int>(signature_.params.size()) - 1;
 }
 

@@ -89,6 +89,8 @@ Param NewParam(const LayerSpec& spec, int index, const NodeSignature::Parameter&
     param.lr_mult = given.has_lr_mult() ? given.lr_mult() : 1;
     param.decay_mult = given.has_decay_mult() ? given.decay_mult() : 1;
   }
+  const bool decays = options.decays_bias_and_norm || !declared.is_bias_or_scale;
+  if (!decays && !param.has_decay_mult) param.decay_mult = 0;
   param.is_frozen = IsFrozen(spec, options);
   param.was_frozen = spec.proto().freeze() && !param.is_frozen;
   if (param.is_frozen) param.lr_mult = 0;

@@ -30,7 +30,7 @@ BalanceFields BalanceFieldsOf(const LayerSpec& reader, const LayerSpec& data) {
   fields.is_loss = reader.type() != "Accuracy";
   fields.is_weighted = loss.class_weight_size() > 0 || loss.has_class_weight_power() ||
                        reader.type() == "InfogainLoss";  // its matrix weighs classes
-  fields.takes_power = reader.type() == "SoftmaxWithLoss";
+  fields.takes_power = reader.type() == "SoftmaxWithLoss" || reader.type() == "SoftmaxFocalLoss";
   fields.where = reader.proto().has_loss_param() ? reader.Where("loss_param") : reader.Where();
   for (const auto& [type, param] :
        {std::pair("Data", "data_param"), std::pair("ImageData", "image_data_param")}) {

@@ -32,8 +32,8 @@ const LayerSpec* FirstMaker(const std::vector<LayerSpec>& layers, size_t layer) 
     const caffe::LayerParameter& proto = layers[i].proto();
     if (std::ranges::find(proto.top(), blob) == proto.top().end()) continue;
     const std::string& type = proto.type();
-    const bool passes = type == "Dropout" || type == "Flatten" || type == "Permute" ||
-                        type == "Reshape" || type == "Split";
+    const bool passes = type == "Dropout" || type == "DropPath" || type == "Flatten" ||
+                        type == "Permute" || type == "Reshape" || type == "Split";
     if (!passes || proto.bottom_size() == 0) return &layers[i];
     blob = proto.bottom(0);
   }
@@ -46,8 +46,9 @@ void LintSoftmax(const NetUse& use, Diagnostics* diagnostics) {
   const std::vector<LayerSpec> layers = FilterLayers(*use.net, use.state);
   for (size_t i = 0; i < layers.size(); ++i) {
     const std::string& type = layers[i].type();
-    const bool softmax = type == "SoftmaxWithLoss" || type == "InfogainLoss";
-    if (!softmax && type != "SigmoidCrossEntropyLoss") continue;
+    const bool softmax = type == "SoftmaxWithLoss" || type == "InfogainLoss" ||
+                         type == "SoftmaxFocalLoss" || type == "KLDivergenceLoss";
+    if (!softmax && type != "SigmoidCrossEntropyLoss" && type != "SigmoidFocalLoss") continue;
     const LayerSpec* const before = FirstMaker(layers, i);
     if (before == nullptr || before->type() != (softmax ? "Softmax" : "Sigmoid")) continue;
     diagnostics->Warn(Join(
@@ -145,7 +146,7 @@ std::optional<float> MostBearable(const caffe::SolverParameter& solver) {
   const std::string& type = solver.type();
   if (type == "Adam" || type == "AdamW" || type == "RMSProp") return 0.1f;
   if (type == "AdaGrad") return 1.0f;
-  const bool bounded = solver.has_clip_gradients() || solver.larc();
+  const bool bounded = solver.has_clip_gradients() || solver.has_clip_value() || solver.larc();
   if ((type == "SGD" || type == "Nesterov") && !bounded) return 10.0f;
   return std::nullopt;
 }
@@ -203,6 +204,29 @@ void LintUnfreezing(const SolverSpec& spec, Diagnostics* diagnostics) {
   }
 }
 
+// Returns how many steps of a policy multistep or plateau can be over at `iter`. For plateau that
+// is their number if the loss never falls.
+int MostSteps(const caffe::SolverParameter& proto, int iter) {
+  const bool plateau = proto.lr_policy() == "plateau";
+  int steps = 0;
+  int64_t at = 0;
+  for (const int step : plateau ? proto.plateau_winsize() : proto.stepvalue()) {
+    at = plateau ? at + step : step;
+    steps += at <= iter ? 1 : 0;
+  }
+  return steps;
+}
+
+// Warns about lr_policy "plateau" that compares the losses of single batches.
+void LintPlateau(const SolverSpec& spec, Diagnostics* diagnostics) {
+  if (spec.proto.lr_policy() != "plateau" || spec.proto.average_loss() > 1) return;
+  diagnostics->Warn(
+      Join(spec.Where("lr_policy").ToString(),
+           ": lr_policy 'plateau' compares the losses of single batches, because average_loss is "
+           "1, so one easy batch delays the next step; set average_loss to about the iterations "
+           "of an epoch"));
+}
+
 }  // namespace
 
 RateRange LintRates(const SolverSpec& spec, Diagnostics* diagnostics) {
@@ -211,8 +235,7 @@ RateRange LintRates(const SolverSpec& spec, Diagnostics* diagnostics) {
   const int step = std::max(1, proto.max_iter() / kMostRates);
   const auto rate_at = [&](int64_t at) {
     const auto iter = static_cast<int>(at);
-    const auto steps = std::ranges::count_if(proto.stepvalue(), [&](int s) { return s <= iter; });
-    return LearningRate(proto, iter, static_cast<int>(steps));
+    return LearningRate(proto, iter, MostSteps(proto, iter));
   };
   RateRange range{rate_at(0), rate_at(proto.max_iter() - 1), 0};
   for (int64_t iter = 0; iter < proto.max_iter(); iter += step) {
@@ -241,6 +264,7 @@ RateRange LintRates(const SolverSpec& spec, Diagnostics* diagnostics) {
 
 void LintSolver(const SolverSpec& spec, Diagnostics* diagnostics) {
   LintUnfreezing(spec, diagnostics);
+  LintPlateau(spec, diagnostics);
   if (spec.train.net != nullptr) LintSoftmax(spec.train, diagnostics);
   for (const NetUse& test : spec.tests) {
     if (spec.train.net != nullptr && test.net != nullptr) {

@@ -13,11 +13,13 @@
 
 namespace trainer {
 
-// Warns about the nets of a solver: a softmax before a loss that computes one itself, transforms
-// that differ between TRAIN and TEST.
+// Warns about a solver: an unfreeze_at without effect, lr_policy "plateau" with the losses of
+// single batches, a softmax before a loss that computes one itself, transforms that differ between
+// TRAIN and TEST.
 void LintSolver(const SolverSpec& spec, Diagnostics* diagnostics);
 
-// The learning rates of the first and the last iteration, and the highest one.
+// The learning rates of the first and the last iteration, and the highest one. lr_policy "plateau"
+// is taken as for a loss that never falls.
 struct RateRange {
   float first = 0, last = 0, most = 0;
 };

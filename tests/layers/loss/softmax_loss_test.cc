@@ -204,11 +204,12 @@ TEST(SoftmaxLossTest, RefusesBadClassWeights) {
   EXPECT_THAT(RefusalOf(LossSoftmaxLoss("class_weight: 1 class_weight: -2"), {{4, 2}, {4}}),
               HasSubstr("class_weight is -2; it must be a finite factor, 0 or more"));
   for (const char* field : {"class_weight", "class_weight_power"}) {
-    EXPECT_THAT(RefusalOf(Join("type: \"SigmoidCrossEntropyLoss\" loss_param { ", field, ": 1 }"),
-                          {{4, 2}, {4, 2}}),
-                HasSubstr(Join("only SoftmaxWithLoss and InfogainLoss support ", field,
-                               "; pos_weight is "
-                               "the weight of the targets that are 1")));
+    EXPECT_THAT(
+        RefusalOf(Join("type: \"SigmoidCrossEntropyLoss\" loss_param { ", field, ": 1 }"),
+                  {{4, 2}, {4, 2}}),
+        HasSubstr(Join("only SoftmaxWithLoss, SoftmaxFocalLoss and InfogainLoss support ", field,
+                       "; pos_weight is "
+                       "the weight of the targets that are 1")));
   }
 }
 

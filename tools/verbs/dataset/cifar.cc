@@ -17,6 +17,10 @@ class CifarVerb : public DatasetVerb {
   void DeclareTask(FlagSet& flags) override {
     DeclareBackend(flags);
     flags.Bind(&force_, "force", "", "replace the mean file if it already exists");
+    flags
+        .Bind(&pad_, "pad", "N",
+              "put a black border of N pixels around each image, so that random crops shift it")
+        .Range(0, 32);
   }
 
   void RunTask() override {
@@ -29,14 +33,16 @@ class CifarVerb : public DatasetVerb {
 
   // Writes both sets and the mean, and returns their paths and numbers of records.
   virtual Cifar10Files WriteSets() const = 0;
+  int pad() const { return pad_; }
 
  private:
   bool force_ = false;
+  int pad_ = 0;
 };
 
 class Cifar10 final : public CifarVerb {
   Cifar10Files WriteSets() const override {
-    return WriteCifar10(words()[0], words()[1], backend());
+    return WriteCifar10(words()[0], words()[1], backend(), pad());
   }
 };
 
@@ -50,7 +56,7 @@ class Cifar100 final : public CifarVerb {
   }
 
   Cifar10Files WriteSets() const override {
-    return WriteCifar100(words()[0], words()[1], labels_, backend());
+    return WriteCifar100(words()[0], words()[1], labels_, backend(), pad());
   }
 
   Cifar100Labels labels_ = Cifar100Labels::kFine;
