@@ -36,7 +36,7 @@ FOLDERS = {
     "rules":
         "lbfgs new_rules pipeline rules sgd",
     "images":
-        "augment images resize resize_modes resized_crop smooth",
+        "augment augment_ops images resize resize_modes resized_crop smooth",
 }
 
 

@@ -5,111 +5,123 @@
 #include <utility>
 #include <vector>
 
+#include "augment/affine_warp.h"
+#include "augment/auto_augment.h"
+#include "augment/byte_changes.h"
+#include "augment/gaussian_blur.h"
 #include "color_changes.h"
 #include "record_rng.h"
-#include "trainer/base/error/error.h"
-#include "trainer/base/text/text.h"
 
 namespace trainer {
 namespace {
 
-constexpr char kAugmentTransform[] = "transform_param";
-constexpr uint32_t kAugmentFirstPass = 0x20000000;
+constexpr uint32_t kAugmentFirstPass = 0x20000000, kAugmentShapeFirstPass = 0x30000000,
+                   kAutoAugmentFirstPass = 0x31000000, kBlurFirstPass = 0x32000000;
 
 // From 1 - limit, at least 0, to 1 + limit.
 float Factor(float limit, RecordRng* draws) {
   return static_cast<float>(draws->Within(std::max(0.0, 1.0 - limit), 1.0 + limit));
 }
 
+// Draws a number from -limit to limit.
+double DrawBothWays(double limit, RecordRng* draws) { return draws->Within(-limit, limit); }
+
+// Reads the interpolation and the fill of a message.
+template <class Param>
+WarpStyle StyleOf(const Param& param) {
+  WarpStyle style;
+  style.bilinear = param.interpolation() == caffe::RandomAffineParameter::BILINEAR;
+  for (const float value : param.fill()) {
+    style.fill.push_back(static_cast<uint8_t>(value + 0.5f));
+  }
+  return style;
+}
+
+// Whether a random affine map may change an image.
+bool ChangesShape(const caffe::RandomAffineParameter& param) {
+  return param.degrees() > 0 || param.translate_x() > 0 || param.translate_y() > 0 ||
+         param.min_scale() != 1 || param.max_scale() != 1 || param.shear_x() > 0 ||
+         param.shear_y() > 0;
+}
+
 }  // namespace
 
 Augment::Augment(const LayerSpec& layer, caffe::Phase phase)
     : layer_(layer), param_(layer.proto().transform_param()) {
-  const bool trains = phase == caffe::TRAIN;
+  CheckAffine();
+  CheckAutoAugment();
   CheckColors();
+  CheckBlur();
   if (param_.has_random_erasing_param()) CheckErasing();
+  if (phase != caffe::TRAIN) return;
   const caffe::ColorJitterParameter& jitter = param_.color_jitter_param();
-  const bool jitters = jitter.brightness() > 0 || jitter.contrast() > 0 ||
-                       jitter.saturation() > 0 || jitter.hue() > 0;
-  colors_ = trains && jitters;
-  lighting_ = trains && param_.lighting() > 0;
-  erases_ = trains && param_.has_random_erasing_param();
-}
-
-void Augment::CheckColors() const {
-  const caffe::ColorJitterParameter& jitter = param_.color_jitter_param();
-  const auto check = [&](const char* name, float value, float most) {
-    if (value >= 0 && value <= most) return;
-    layer_.FailIn(kAugmentTransform, "color_jitter_param",
-                  Join(name, " is ", value, "; it must be 0 to ", most));
-  };
-  constexpr float kMost = 10;
-  check("brightness", jitter.brightness(), kMost);
-  check("contrast", jitter.contrast(), kMost);
-  check("saturation", jitter.saturation(), kMost);
-  check("hue", jitter.hue(), 0.5f);
-  if (!(param_.lighting() >= 0 && param_.lighting() <= kMost)) {
-    layer_.FailIn(
-        kAugmentTransform, "lighting",
-        Join("lighting is ", param_.lighting(), "; it must be 0 to ", kMost, ", e.g. 0.1"));
-  }
-}
-
-void Augment::CheckErasing() const {
-  const caffe::RandomErasingParameter& param = param_.random_erasing_param();
-  const auto refuse = [&](const std::string& what) {
-    layer_.FailIn(kAugmentTransform, "random_erasing_param", what);
-  };
-  if (!(param.probability() >= 0 && param.probability() <= 1)) {
-    refuse(Join("probability is ", param.probability(), "; it must be 0 to 1"));
-  }
-  if (!(param.min_area_ratio() > 0 && param.min_area_ratio() <= param.max_area_ratio() &&
-        param.max_area_ratio() < 1)) {
-    refuse(Join("min_area_ratio is ", param.min_area_ratio(), " and max_area_ratio ",
-                param.max_area_ratio(),
-                "; both must be above 0 and below 1, and the first must not be larger"));
-  }
-  if (!(param.min_aspect() >= 0.01f && param.min_aspect() <= 1)) {
-    refuse(Join("min_aspect is ", param.min_aspect(), "; it must be 0.01 to 1, e.g. 0.3"));
-  }
-  for (const float value : param.value()) {
-    if (!(value >= 0 && value <= 255)) {
-      refuse(Join("value is ", value,
-                  "; it must be a pixel value from 0 to 255 (before mean and scale)"));
-    }
-  }
-}
-
-void Augment::Check(const DatumView& datum, const std::string& record) const {
-  if (!active()) return;
-  if (datum.bytes.empty()) {
-    layer_.FailWith(ErrorCode::kData,
-                    Join("record ", record,
-                         " has float values, but color, lighting and erasing work on 8-bit pixels "
-                         "only; store the images with 8 bits per channel, or remove these fields"));
-  }
-  if (colors_ && datum.channels != 1 && datum.channels != 3) {
-    layer_.FailIn(kAugmentTransform, "color_jitter_param",
-                  Join("record ", record, " is ", datum.ShapeText(),
-                       "; color changes need 1 or 3 channels: set force_color"));
-  }
-  if (lighting_ && datum.channels != 3) {
-    layer_.FailIn(kAugmentTransform, "lighting",
-                  Join("record ", record, " is ", datum.ShapeText(),
-                       "; lighting needs 3 channels: set force_color"));
-  }
-  const int values = param_.random_erasing_param().value_size();
-  if (erases_ && values > 1 && values != datum.channels) {
-    layer_.FailIn(kAugmentTransform, "random_erasing_param",
-                  Join(values, " values for ", datum.channels, " channels (record ", record,
-                       "); give one, or one per channel"));
-  }
+  flips_ = param_.vflip() > 0;
+  warps_ = ChangesShape(param_.random_affine_param());
+  draws_operations_ = param_.auto_augment() != caffe::TransformationParameter::NONE;
+  colors_ = jitter.brightness() > 0 || jitter.contrast() > 0 || jitter.saturation() > 0 ||
+            jitter.hue() > 0;
+  lighting_ = param_.lighting() > 0;
+  blurs_ = param_.has_gaussian_blur_param();
+  erases_ = param_.has_random_erasing_param();
+  const std::pair<const char*, bool> fields[] = {{"vflip", flips_},
+                                                 {"random_affine_param", warps_},
+                                                 {"auto_augment", draws_operations_},
+                                                 {"color_jitter_param", colors_},
+                                                 {"lighting", lighting_},
+                                                 {"gaussian_blur_param", blurs_},
+                                                 {"random_erasing_param", erases_}};
+  const auto* const first = std::ranges::find_if(fields, [](const auto& it) { return it.second; });
+  if (first != std::end(fields)) first_field_ = first->first;
 }
 
 void Augment::Apply(const PhiloxKey& key, uint64_t number, const PixelSpan& part) const {
+  if (flips_ || warps_) ChangeShape(key, number, part);
+  if (draws_operations_) DrawOperations(key, number, part);
   RecordRng draws(key, number, kAugmentFirstPass);
   if (colors_ || lighting_) ChangeColors(&draws, part);
+  if (blurs_) Blur(key, number, part);
   if (erases_) Erase(&draws, part);
+}
+
+void Augment::ChangeShape(const PhiloxKey& key, uint64_t number, const PixelSpan& part) const {
+  RecordRng draws(key, number, kAugmentShapeFirstPass);
+  if (draws.Unit() < param_.vflip()) FlipRows(part);
+  const caffe::RandomAffineParameter& param = param_.random_affine_param();
+  if (!warps_ || draws.Unit() >= param.probability()) return;
+  AffineChange change;
+  change.degrees = DrawBothWays(param.degrees(), &draws);
+  const double most_x = param.translate_x() * static_cast<double>(part.width);
+  const double most_y = param.translate_y() * static_cast<double>(part.height);
+  change.shift_x = std::nearbyint(DrawBothWays(most_x, &draws));
+  change.shift_y = std::nearbyint(DrawBothWays(most_y, &draws));
+  change.scale = draws.Within(param.min_scale(), param.max_scale());
+  change.shear_x = DrawBothWays(param.shear_x(), &draws);
+  change.shear_y = DrawBothWays(param.shear_y(), &draws);
+  WarpAffine(MapOf(change, part.height, part.width), StyleOf(param), part);
+}
+
+void Augment::DrawOperations(const PhiloxKey& key, uint64_t number, const PixelSpan& part) const {
+  RecordRng draws(key, number, kAutoAugmentFirstPass);
+  const caffe::AutoAugmentParameter& param = param_.auto_augment_param();
+  const WarpStyle style = StyleOf(param);
+  if (param_.auto_augment() == caffe::TransformationParameter::TRIVIAL) {
+    return TrivialAugment(style, &draws, part);
+  }
+  RandAugment(static_cast<int>(param.num_ops()), static_cast<int>(param.magnitude()), style, &draws,
+              part);
+}
+
+void Augment::Blur(const PhiloxKey& key, uint64_t number, const PixelSpan& part) const {
+  RecordRng draws(key, number, kBlurFirstPass);
+  const caffe::GaussianBlurParameter& param = param_.gaussian_blur_param();
+  if (draws.Unit() >= param.probability()) return;
+  const double sigma = draws.Within(param.min_sigma(), param.max_sigma());
+  int64_t half = param.kernel_size() / 2;
+  if (param.kernel_size() == 0) {
+    half =
+        std::min(static_cast<int64_t>(std::ceil(3 * sigma)), std::min(part.height, part.width) - 1);
+  }
+  GaussianBlur(static_cast<int>(2 * half + 1), sigma, part);
 }
 
 void Augment::ChangeColors(RecordRng* draws, const PixelSpan& part) const {

@@ -13,9 +13,9 @@ Batch MakeBatch(std::span<const Shape> shapes, std::pmr::memory_resource* memory
   if (type != PixelType::kByte) return batch;
   const auto count = static_cast<size_t>(shapes[0].Count());
   const auto images = static_cast<size_t>(shapes[0][0]);
-  batch.bytes_.reset(new Batch::Bytes{std::pmr::vector<uint8_t>(count, memory),
-                                      std::pmr::vector<CropOffset>(images, memory),
-                                      std::pmr::vector<float>(images, memory)});
+  batch.bytes_.reset(new Batch::Bytes{
+      std::pmr::vector<uint8_t>(count, memory), std::pmr::vector<CropOffset>(images, memory),
+      std::pmr::vector<float>(images, memory), std::pmr::vector<CutBox>(images, memory)});
   return batch;
 }
 

@@ -84,7 +84,8 @@ class ImageDecoderFactory::ImageDecoder final : public Decoder {
                   Join("record ", QuoteKey(record.key), " has ",
                        datum.labels.size() == 1 ? Join("the label ", datum.labels[0])
                                                 : Counted(datum.labels.size(), "label"),
-                       ", but mixup mixes one class per record; remove mixup"));
+                       ", but ", factory_.transform_.mix_field(),
+                       " mixes one class per record; remove ", factory_.transform_.mix_field()));
     }
     throw Error(ErrorCode::kData, {factory_.path_},
                 Join("record ", QuoteKey(record.key), " has ", Counted(datum.LabelCount(), "label"),
@@ -179,7 +180,7 @@ std::vector<Shape> ImageDecoderFactory::Shapes(int64_t batch_size, bool labels) 
   }
   if (classes > 0 && !labels) {
     throw Error(ErrorCode::kConfig, {path_},
-                "mixup needs labels to mix: give the layer a second top");
+                Join(transform_.mix_field(), " needs labels to mix: give the layer a second top"));
   }
   return shapes;
 }
@@ -196,9 +197,11 @@ void ImageDecoderFactory::Mix(int64_t batch_size, Batch* batch) const {
     const auto numbers = batch->numbers().subspan(at, items);
     const auto labels = batch->output(1).subspan(at * classes, items * classes);
     if (batch->has_bytes()) {
-      transform_.MixLabels(numbers, batch->mix_weights().subspan(at, items), labels);
+      transform_.MixLabels(image_, numbers, batch->mix_weights().subspan(at, items),
+                           batch->cut_boxes().subspan(at, items), labels);
     } else {
-      transform_.Mix(numbers, batch->output(0).subspan(at * pixels, items * pixels), labels);
+      transform_.Mix(image_, numbers, batch->output(0).subspan(at * pixels, items * pixels),
+                     labels);
     }
   }
 }

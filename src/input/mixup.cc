@@ -2,15 +2,13 @@
 
 #include <algorithm>
 #include <cmath>
-#include <vector>
 
 #include "record_rng.h"
-#include "trainer/input/normalize.h"
 
 namespace trainer {
 namespace {
 
-constexpr uint32_t kMixupFirstPass = 0x28000000;
+constexpr uint32_t kMixupFirstPass = 0x28000000, kCutMixFirstPass = 0x2C000000;
 
 // Marsaglia and Tsang 2000; for a shape below 1 by way of that above it.
 double Gamma(double shape, RecordRng* draws) {
@@ -27,33 +25,86 @@ double Gamma(double shape, RecordRng* draws) {
   }
 }
 
+double Beta(double alpha, RecordRng* draws) {
+  const double own = Gamma(alpha, draws), other = Gamma(alpha, draws);
+  return own + other > 0 ? own / (own + other) : 1;
+}
+
+ImageMix DrawMix(const PhiloxKey& key, const MixOptions& options, uint64_t number, int64_t height,
+                 int64_t width) {
+  ImageMix mix;
+  RecordRng draws(key, number, kCutMixFirstPass);
+  const bool cuts =
+      options.cutmix > 0 && (options.mixup == 0 || draws.Unit() < options.switch_prob);
+  if (!cuts) {
+    mix.pixel_weight = static_cast<float>(DrawMixWeight(key, number, options.mixup));
+    mix.label_weight = mix.pixel_weight;
+    return mix;
+  }
+  const int64_t row = draws.Below(height), column = draws.Below(width);
+  mix.box = BoxAround(1 - Beta(options.cutmix, &draws), row, column, height, width);
+  const int64_t area = int64_t{mix.box.bottom - mix.box.top} * (mix.box.right - mix.box.left);
+  mix.label_weight =
+      static_cast<float>(1 - static_cast<double>(area) / static_cast<double>(height * width));
+  return mix;
+}
+
 void Mix(float share, std::span<float> item, std::span<const float> other) {
   for (size_t i = 0; i < item.size(); ++i) item[i] = MixedNumber(share, item[i], other[i]);
+}
+
+// Replaces the box of an image by the same box of `from`. A row has `row` numbers.
+void Paste(const CutBox& box, int64_t row, int64_t channels, std::span<const float> from,
+           std::span<float> to) {
+  for (int64_t h = box.top; h < box.bottom; ++h) {
+    const int64_t at = h * row + box.left * channels;
+    std::copy_n(from.data() + at, (box.right - box.left) * channels, to.data() + at);
+  }
 }
 
 }  // namespace
 
 double DrawMixWeight(const PhiloxKey& key, uint64_t number, double alpha) {
   RecordRng draws(key, number, kMixupFirstPass);
-  const double own = Gamma(alpha, &draws), other = Gamma(alpha, &draws);
-  return own + other > 0 ? own / (own + other) : 1;
+  return Beta(alpha, &draws);
 }
 
-void DrawMixWeights(const PhiloxKey& key, double alpha, std::span<const uint64_t> numbers,
-                    std::span<float> mix_weights) {
-  for (size_t i = 0; i < numbers.size(); ++i) {
-    mix_weights[i] =
-        numbers.size() == 1 ? 1 : static_cast<float>(DrawMixWeight(key, numbers[i], alpha));
+std::vector<ImageMix> DrawMixes(const PhiloxKey& key, const MixOptions& options,
+                                std::span<const uint64_t> numbers, int64_t height, int64_t width) {
+  std::vector<ImageMix> mixes(numbers.size());
+  for (size_t i = 0; numbers.size() > 1 && i < numbers.size(); ++i) {
+    mixes[i] = DrawMix(key, options, numbers[i], height, width);
   }
+  return mixes;
+}
+
+CutBox BoxAround(double cut, int64_t row, int64_t column, int64_t height, int64_t width) {
+  const double half = 0.5 * std::sqrt(cut);
+  const auto tall = static_cast<int64_t>(half * static_cast<double>(height));
+  const auto wide = static_cast<int64_t>(half * static_cast<double>(width));
+  return {static_cast<int32_t>(std::max<int64_t>(row - tall, 0)),
+          static_cast<int32_t>(std::max<int64_t>(column - wide, 0)),
+          static_cast<int32_t>(std::min(row + tall, height)),
+          static_cast<int32_t>(std::min(column + wide, width))};
 }
 
 void MixItems(std::span<const float> mix_weights, std::span<float> items) {
-  const size_t count = mix_weights.size(), width = items.size() / count;
-  const std::vector<float> first(items.begin(), items.begin() + static_cast<int64_t>(width));
+  MixImages(mix_weights, {}, 0, 0, items);
+}
+
+void MixImages(std::span<const float> mix_weights, std::span<const CutBox> boxes, int64_t width,
+               int64_t channels, std::span<float> images) {
+  const size_t count = mix_weights.size(), size = images.size() / count;
+  const std::vector<float> first(images.begin(), images.begin() + static_cast<int64_t>(size));
   for (size_t i = 0; i < count; ++i) {
-    const bool last = i + 1 == count;
-    Mix(mix_weights[i], items.subspan(i * width, width),
-        last ? std::span<const float>(first) : items.subspan((i + 1) * width, width));
+    const std::span<float> image = images.subspan(i * size, size);
+    const std::span<const float> next =
+        i + 1 == count ? std::span<const float>(first) : images.subspan((i + 1) * size, size);
+    if (boxes.empty() || boxes[i].IsEmpty()) {
+      Mix(mix_weights[i], image, next);
+    } else {
+      Paste(boxes[i], width * channels, channels, next, image);
+    }
   }
 }
 

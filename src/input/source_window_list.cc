@@ -259,7 +259,8 @@ std::unique_ptr<BatchQueue> OpenWindowList(const LayerSpec& layer, const InputEn
   const Transform checked(layer, env.phase, env.key);  // refuses what transform_param may not hold
   for (const char* field :
        {"random_resize_param", "random_aspect_ratio_param", "random_resized_crop_param",
-        "color_jitter_param", "lighting", "random_erasing_param", "mixup", "test_crops"}) {
+        "color_jitter_param", "lighting", "random_erasing_param", "mixup", "cutmix", "auto_augment",
+        "vflip", "random_affine_param", "gaussian_blur_param", "test_crops"}) {
     const auto& transform = layer.proto().transform_param();
     const auto* known = caffe::TransformationParameter::descriptor()->FindFieldByName(field);
     if (!transform.GetReflection()->HasField(transform, known)) continue;

@@ -34,7 +34,7 @@ Transform::Transform(const LayerSpec& layer, caffe::Phase phase, const PhiloxKey
       draws_(layer.proto().data_param().augment()),
       random_crop_(draws_ && phase == caffe::TRAIN &&
                    (param_.crop_size() > 0 || param_.crop_h() > 0)),
-      mixes_(draws_ && phase == caffe::TRAIN && param_.mixup() > 0),
+      mixes_(draws_ && phase == caffe::TRAIN && (param_.mixup() > 0 || param_.cutmix() > 0)),
       key_(key),
       mean_values_(param_.mean_value().begin(), param_.mean_value().end()) {
   if (param_.force_color() && param_.force_gray()) {
@@ -65,16 +65,31 @@ void Transform::CheckSupported() const {
     layer_.FailIn(kTransformParam, "test_crops",
                   "test_crops needs crop_size, the size of the crops");
   }
+  CheckMixing();
+}
+
+void Transform::CheckMixing() const {
   constexpr float kMostAlpha = 100;
-  if (!(param_.mixup() >= 0 && param_.mixup() <= kMostAlpha)) {
-    layer_.FailIn(
-        kTransformParam, "mixup",
-        Join("mixup is ", param_.mixup(), "; it must be 0 to ", kMostAlpha, ", e.g. 0.2"));
-  }
-  if (param_.mixup() > 0 && (param_.mixup_classes() < 2 || param_.mixup_classes() > 1u << 20)) {
-    layer_.FailIn(kTransformParam, "mixup",
-                  Join("mixup needs mixup_classes, the number of classes; it is ",
-                       param_.mixup_classes(), ". Each label becomes one share per class"));
+  constexpr uint32_t kMostClasses = 1u << 20;
+  const auto check = [&](const char* field, float alpha, const char* example) {
+    if (!(alpha >= 0 && alpha <= kMostAlpha)) {
+      layer_.FailIn(
+          kTransformParam, field,
+          Join(field, " is ", alpha, "; it must be 0 to ", kMostAlpha, ", e.g. ", example));
+    }
+    const uint32_t classes = param_.mixup_classes();
+    if (alpha > 0 && (classes < 2 || classes > kMostClasses)) {
+      layer_.FailIn(kTransformParam, field,
+                    Join(field, " needs mixup_classes, the number of classes; it is ", classes,
+                         ". Each label becomes one share per class"));
+    }
+  };
+  check("mixup", param_.mixup(), "0.2");
+  check("cutmix", param_.cutmix(), "1");
+  if (!(param_.switch_prob() >= 0 && param_.switch_prob() <= 1)) {
+    layer_.FailIn(kTransformParam, "switch_prob",
+                  Join("switch_prob is ", param_.switch_prob(),
+                       "; it must be 0 (only mixup) to 1 (only cutmix)"));
   }
 }
 
@@ -93,7 +108,7 @@ ImageShape Transform::OutShape(const DatumView& datum, const std::string& record
                        " is ", in.ToString(), "); give one, or one per channel"));
   }
   const ImageShape out = Window(in);
-  augment_.Check(datum, record);
+  augment_.Check(datum, out, record);
   if (resize_.active()) {
     resize_.Check(datum, record);
     return out;
@@ -188,24 +203,34 @@ void Transform::Augmented(const DatumView& datum, const Crop& window, uint64_t n
   from->bytes = {reinterpret_cast<const char*>(changed->pixels.data()), changed->pixels.size()};
 }
 
-void Transform::Mix(std::span<const uint64_t> numbers, std::span<float> images,
-                    std::span<float> labels) const {
+void Transform::Mix(const ImageShape& image, std::span<const uint64_t> numbers,
+                    std::span<float> images, std::span<float> labels) const {
   std::vector<float> mix_weights(numbers.size());
-  MixLabels(numbers, mix_weights, labels);
-  MixItems(mix_weights, images);
+  std::vector<CutBox> cut_boxes(numbers.size());
+  MixLabels(image, numbers, mix_weights, cut_boxes, labels);
+  MixImages(mix_weights, cut_boxes, image.width, image.channels, images);
 }
 
-void Transform::MixLabels(std::span<const uint64_t> numbers, std::span<float> mix_weights,
+void Transform::MixLabels(const ImageShape& image, std::span<const uint64_t> numbers,
+                          std::span<float> mix_weights, std::span<CutBox> cut_boxes,
                           std::span<float> labels) const {
-  DrawMixWeights(key_, param_.mixup(), numbers, mix_weights);
+  const MixOptions options{param_.mixup(), param_.cutmix(), param_.switch_prob()};
+  const std::vector<ImageMix> mixes = DrawMixes(key_, options, numbers, image.height, image.width);
+  std::vector<float> label_weights(mixes.size());
+  for (size_t i = 0; i < mixes.size(); ++i) {
+    mix_weights[i] = mixes[i].pixel_weight;
+    label_weights[i] = mixes[i].label_weight;
+    cut_boxes[i] = mixes[i].box;
+  }
   SpreadLabels(mix_classes(), labels);
-  MixItems(mix_weights, labels);
+  MixItems(label_weights, labels);
 }
 
 Normalization Transform::normalization() const {
   Normalization numbers;
   numbers.scale = param_.scale();
   numbers.mixed = mixes_;
+  numbers.cut = mixes_ && param_.cutmix() > 0;
   numbers.mean = mean_.values.empty() ? mean_values_ : mean_.values;
   if (mean_.values.empty()) return numbers;
   numbers.mean_row = mean_.shape.width;

@@ -108,6 +108,7 @@ void FixRecords(int64_t records, LayerSpec* layer) {
   proto.mutable_data_param()->set_augment(false);
   if (proto.has_transform_param()) {
     proto.mutable_transform_param()->clear_mixup();
+    proto.mutable_transform_param()->clear_cutmix();
     proto.mutable_transform_param()->clear_mixup_classes();
     proto.mutable_transform_param()->clear_test_crops();
   }

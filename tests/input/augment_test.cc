@@ -360,10 +360,12 @@ TEST_F(CropBatchTest, MixedBatchesAreBytesWhereADevicePrefersThem) {
 
 TEST(MixupTest, AnImageAloneStaysAsItIs) {
   const uint64_t number[] = {3};
-  float share[] = {0}, item[] = {1.5f, -2.0f};
-  DrawMixWeights(kAugmentKey, 1, number, share);
-  EXPECT_EQ(share[0], 1.0f);
-  MixItems(share, item);
+  float item[] = {1.5f, -2.0f};
+  for (const MixOptions& options : {MixOptions{.mixup = 1}, MixOptions{.cutmix = 1}}) {
+    const ImageMix mix = DrawMixes(kAugmentKey, options, number, 1, 2).at(0);
+    EXPECT_EQ(mix.label_weight, 1.0f);
+    MixImages({&mix.pixel_weight, 1}, {&mix.box, 1}, 2, 1, item);
+  }
   EXPECT_THAT(item, ElementsAre(1.5f, -2.0f));
 }
 

@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <optional>
@@ -33,6 +34,10 @@ constexpr GoldenTransform kGoldenTransforms[] = {
      "crop_size: 7 lighting: 0.1 color_jitter_param { brightness: 0.4 contrast: 0.4 "
      "saturation: 0.4 hue: 0.1 } random_erasing_param { }"},
     {"mixup", caffe::TRAIN, "mirror: true mixup: 0.4 mixup_classes: 13"},
+    {"affine maps, operations and blur", caffe::TRAIN,
+     "crop_size: 9 vflip: 0.5 random_affine_param { degrees: 30 translate_x: 0.2 min_scale: 0.8 "
+     "interpolation: BILINEAR } auto_augment: RANDAUGMENT gaussian_blur_param { }"},
+    {"CutMix and mixup", caffe::TRAIN, "cutmix: 1 mixup: 0.4 mixup_classes: 13"},
     {"ten crops", caffe::TEST, "crop_size: 7 test_crops: 10"},
     {"middle of a resized image", caffe::TEST, "crop_size: 7 random_resized_crop_param { }"},
 };
@@ -45,6 +50,8 @@ uint32_t CrcOfBatch(const Batch& batch, uint32_t crc) {
     add(batch.pixels());
     add(batch.crop_offsets());
     add(batch.mix_weights());
+    const auto is_cut = [](const CutBox& box) { return !box.IsEmpty(); };
+    if (std::ranges::any_of(batch.cut_boxes(), is_cut)) add(batch.cut_boxes());
   }
   for (int i = 0; i < batch.num_outputs(); ++i) add(batch.output(i));
   return crc;

@@ -92,6 +92,7 @@ TEST_F(DecodedPartsTest, GiveTheNumbersOfWholePictures) {
        {"crop_size: 32", "crop_size: 32 mirror: true scale: 0.5 mean_value: 9",
         "crop_h: 11 crop_w: 60", "crop_size: 75", "crop_size: 16 test_crops: 5", "mirror: true",
         "crop_size: 30 color_jitter_param { brightness: 0.4 } random_erasing_param { }",
+        "crop_size: 30 vflip: 0.5 random_affine_param { degrees: 20 } auto_augment: TRIVIAL",
         "crop_size: 60 random_resized_crop_param { min_area_ratio: 0.2 }",
         "crop_size: 60 mirror: true random_aspect_ratio_param { min_area_ratio: 0.3 }",
         "crop_size: 60 random_resize_param { min_size: 60 max_size: 90 }"}) {
@@ -106,6 +107,7 @@ TEST_F(DecodedPartsTest, GiveTheNumbersOfWholePictures) {
 TEST_F(DecodedPartsTest, GiveTheBytesOfWholePictures) {
   for (const char* fields :
        {"crop_size: 32", "crop_size: 32 mirror: true", "crop_size: 30 random_erasing_param { }",
+        "crop_size: 30 auto_augment: RANDAUGMENT gaussian_blur_param { }",
         "crop_size: 60 random_resized_crop_param { min_area_ratio: 0.2 }"}) {
     EXPECT_EQ(Batches(Layer(fields), caffe::TRAIN, true), Whole(Layer(fields), caffe::TRAIN))
         << fields;

@@ -109,9 +109,25 @@ TEST(LimitedWindowsTest, AreRefused) {
                       "not apply to it; shorten the list instead"));
 }
 
+TEST(WindowsTest, RefuseChangesOfWholeImages) {
+  EverySource sources(4);
+  for (const std::string field :
+       {"cutmix: 1 mixup_classes: 3", "vflip: 1", "auto_augment: TRIVIAL",
+        "random_affine_param { degrees: 9 }", "gaussian_blur_param { }"}) {
+    EXPECT_THAT(
+        Catch([&] {
+          sources.Make("windows", 2, "crop_size: 3 " + field, {caffe::TRAIN, {1, 2}});
+        }),
+        Refuses(ErrorCode::kConfig, "a WindowData layer does not support this field; remove it"))
+        << field;
+  }
+}
+
 constexpr char kRandomChanges[] =
-    "mirror: true crop_size: 3 mixup: 0.5 mixup_classes: 20 random_erasing_param { probability: 1 "
-    "}";
+    "mirror: true crop_size: 3 mixup: 0.5 cutmix: 1 mixup_classes: 20 vflip: 0.5 auto_augment: "
+    "RANDAUGMENT random_affine_param { degrees: 90 } gaussian_blur_param { } random_erasing_param "
+    "{ "
+    "probability: 1 }";
 
 TEST(NoAugmentTest, ARecordIsTheSameInEveryEpochAndInTest) {
   EverySource sources(4);

@@ -138,7 +138,7 @@ TEST_F(QuickLookTest, EpochsOfANetWithoutRecordsAreRefused) {
 
 TEST_F(QuickLookTest, OverfitReadsTheSameBatchesForTrainingAndTests) {
   job_.net = Edited(job_.net, "scale: 0.00390625",
-                    "scale: 0.00390625 mirror: true mixup: 0.2 "
+                    "scale: 0.00390625 mirror: true mixup: 0.2 cutmix: 1 vflip: 0.5 "
                     "mixup_classes: 10");
   job_.net = Edited(job_.net, "batch_size: 16 }",
                     "batch_size: 16 shuffle: true rand_skip: 9 sampling: BALANCED }");
@@ -158,6 +158,7 @@ TEST_F(QuickLookTest, OverfitReadsTheSameBatchesForTrainingAndTests) {
   EXPECT_EQ(test.SerializeAsString(), train.SerializeAsString());
   EXPECT_EQ(LayersOfUse(spec.train, &spec).front()->proto().transform_param().mixup(), 0);
   const std::vector<LayerSpec*> layers = LayersOfUse(spec.train, &spec);
+  EXPECT_EQ(layers.front()->proto().transform_param().cutmix(), 0);
   EXPECT_EQ(layers.back()->proto().dropout_param().dropout_ratio(), 0);
   EXPECT_EQ(layers[layers.size() - 2]->proto().drop_path_param().drop_ratio(), 0);
   EXPECT_EQ(layers[layers.size() - 3]->proto().noise_param().amount(), 0);

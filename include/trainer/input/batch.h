@@ -21,6 +21,7 @@ enum class PixelType { kFloat, kByte };
 struct Normalization {
   float scale = 1;
   bool mixed = false;  // each image is mixed with the next one of its rank, by Batch::mix_weights
+  bool cut = false;    // and by Batch::cut_boxes
   // Holds no value, one for all channels, one per channel, or an image (C, H, W) with `mean_plane`
   // elements per channel in rows of `mean_row`, from which each image's window is cropped.
   std::vector<float> mean;
@@ -36,7 +37,8 @@ class Batch {
   std::span<const float> output(int i) const { return buffers_[static_cast<size_t>(i)]; }
 
   // A batch of type kByte has these arrays instead of output 0: a byte for each element, before
-  // Normalization; each image's crop in its record; its weight if it is mixed with the next one.
+  // Normalization; each image's crop in its record; if it is mixed with the next one, its
+  // weight and the box that the next one replaces.
   bool has_bytes() const { return bytes_ != nullptr; }
   std::span<uint8_t> pixels() { return bytes_->pixels; }
   std::span<const uint8_t> pixels() const { return bytes_->pixels; }
@@ -44,6 +46,8 @@ class Batch {
   std::span<const CropOffset> crop_offsets() const { return bytes_->crop_offsets; }
   std::span<float> mix_weights() { return bytes_->mix_weights; }
   std::span<const float> mix_weights() const { return bytes_->mix_weights; }
+  std::span<CutBox> cut_boxes() { return bytes_->cut_boxes; }
+  std::span<const CutBox> cut_boxes() const { return bytes_->cut_boxes; }
 
   // The record number of each item, for sources that mix items.
   std::span<uint64_t> numbers() { return numbers_; }
@@ -59,6 +63,7 @@ class Batch {
     std::pmr::vector<uint8_t> pixels;
     std::pmr::vector<CropOffset> crop_offsets;
     std::pmr::vector<float> mix_weights;
+    std::pmr::vector<CutBox> cut_boxes;
   };
   // This is a pointer so that moving a batch copies nothing, whatever memory it uses.
   std::vector<std::pmr::vector<float>> buffers_;

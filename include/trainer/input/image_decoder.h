@@ -24,9 +24,9 @@ class ImageLoader {
 };
 
 // Output 0 is the transformed images (N, C, H, W); the crops of a record follow each other. Output
-// 1 is the labels: (N), (N, K) if records have K labels, or (N, classes) with mixup. Decoders throw
-// kData for another shape or number of labels than the first one's, a missing label, and floats in
-// a batch of bytes.
+// 1 is the labels: (N), (N, K) if records have K labels, or (N, classes) with mixup or CutMix.
+// Decoders throw kData for another shape or number of labels than the first one's, a missing label,
+// and floats in a batch of bytes.
 class ImageDecoderFactory final : public DecoderFactory {
  public:
   // Makes a loader, which decodes to `depth`.

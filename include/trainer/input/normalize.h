@@ -11,6 +11,16 @@ struct CropOffset {
   int32_t start = 0, mirrored = 0;
 };
 
+// The part of an image (H, W) that the next image of the batch replaces: rows from `top` to below
+// `bottom`, columns from `left` to below `right`.
+struct CutBox {
+  int32_t top = 0, left = 0, bottom = 0, right = 0;
+  HD bool IsEmpty() const { return bottom <= top || right <= left; }
+  HD bool Holds(int64_t h, int64_t w) const {
+    return h >= top && h < bottom && w >= left && w < right;
+  }
+};
+
 // Which element of a picture with this row and plane is (h, w, c) of the window, `width` wide.
 HD int64_t ElementOf(const CropOffset& window, int64_t row, int64_t plane, int64_t width, int64_t h,
                      int64_t w, int64_t c) {

@@ -29,7 +29,9 @@ struct PixelCopy;
 //   mirror      flips left and right with probability 1/2, in TEST nets too
 //   test_crops  TEST: 5 gives the four corners and the middle one, in reading order; 10 adds their
 //               mirror images; `mirror` is then ignored
-//   color_jitter_param, lighting, random_erasing_param: see Augment
+//   vflip, random_affine_param, auto_augment, color_jitter_param, lighting, gaussian_blur_param,
+//   random_erasing_param: see Augment
+//   mixup, cutmix: see DrawMixes
 // With `augment: false` in data_param nothing is random: TRAIN is as TEST, and nothing is mirrored.
 // random_seed, if set, replaces the key's seed. Random choices depend only on the key and the
 // record's number, so a resume needs no saved state. The layer's net file must outlive it. Const
@@ -68,17 +70,21 @@ class Transform {
   void CropBytes(const DatumView& datum, uint64_t number, uint8_t* out, CropOffset* offsets) const;
   Normalization normalization() const;
 
-  // The number of classes for mixup, or 0 if images are not mixed.
+  // The number of classes for mixup and CutMix, or 0 if images are not mixed.
   int mix_classes() const { return mixes_ ? static_cast<int>(param_.mixup_classes()) : 0; }
-  // Mixes the images and labels of a complete batch, by the numbers of its records.
-  void Mix(std::span<const uint64_t> numbers, std::span<float> images,
+  // The field that mixes images, for messages.
+  const char* mix_field() const { return param_.mixup() > 0 ? "mixup" : "cutmix"; }
+  // Mixes the images, of this shape, and labels of a complete batch, by the numbers of its records.
+  void Mix(const ImageShape& image, std::span<const uint64_t> numbers, std::span<float> images,
            std::span<float> labels) const;
-  // Mixes the labels only, and writes the weights by which a device mixes the images.
-  void MixLabels(std::span<const uint64_t> numbers, std::span<float> mix_weights,
+  // Mixes the labels only, and writes the weights and boxes by which a device mixes the images.
+  void MixLabels(const ImageShape& image, std::span<const uint64_t> numbers,
+                 std::span<float> mix_weights, std::span<CutBox> cut_boxes,
                  std::span<float> labels) const;
 
  private:
   void CheckSupported() const;
+  void CheckMixing() const;
   // A window of the record, at a random place if the transform draws one.
   struct Crop {
     ImageShape shape;

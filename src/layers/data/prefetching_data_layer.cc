@@ -88,20 +88,42 @@ struct StoreMixedPixels {
   }
 };
 
+// Writes element i of a batch with CutMix: the pixels in the box of an image are the next image's.
+// Images with an empty box are mixed as StoreMixedPixels does.
+template <class Number>
+struct StoreCutPixels {
+  StoreMixedPixels<Number> mixed;
+  const CutBox* cut_box;
+  int64_t channels, width;
+  HD void operator()(int64_t i) const {
+    const int64_t image = i / mixed.item;
+    const CutBox box = cut_box[image];
+    if (box.IsEmpty()) return mixed(i);
+    const int64_t place = (i - image * mixed.item) / channels, h = place / width;
+    const int64_t next =
+        i + mixed.item < mixed.count ? i + mixed.item : i + mixed.item - mixed.count;
+    mixed.to[i] = mixed.number(box.Holds(h, place - h * width) ? next : i);
+  }
+};
+
 // Computes output 0 from the batch's bytes, all in device memory: subtracts the mean, scales, and
-// mixes images unless `mix_weights` is null. The numbers equal the host's bit for bit.
+// mixes images unless `mix_weights` is null, with CutMix unless `cut_boxes` is null. The numbers
+// equal the host's bit for bit.
 void NormalizePixels(const RunContext& run, const Normalization& normalization,
                      const uint8_t* pixels, const CropOffset* crop_offsets,
-                     const float* mix_weights) {
+                     const float* mix_weights, const CutBox* cut_boxes) {
   const Tensor& out = run.Output(0);
   const auto write = [&](const auto& number) {
     using Number = std::decay_t<decltype(number)>;
+    const StoreMixedPixels<Number> mixed{number, mix_weights, out.shape.Count(1), out.Count(),
+                                         out.f32()};
     if (mix_weights == nullptr) {
       ForEach(run.device(), out.Count(), StorePixels<Number>{number, out.f32()});
+    } else if (cut_boxes == nullptr) {
+      ForEach(run.device(), out.Count(), mixed);
     } else {
       ForEach(run.device(), out.Count(),
-              StoreMixedPixels<Number>{number, mix_weights, out.shape.Count(1), out.Count(),
-                                       out.f32()});
+              StoreCutPixels<Number>{mixed, cut_boxes, out.shape[1], out.shape[3]});
     }
   };
   const float* const mean = normalization.mean.empty() ? nullptr : run.Constants();
@@ -141,6 +163,7 @@ class PrefetchingDataLayer::BatchUpload {
   ScratchRegion<uint8_t> pixels_;
   ScratchRegion<CropOffset> crop_offsets_;
   ScratchRegion<float> mix_weights_;
+  ScratchRegion<CutBox> cut_boxes_;
   std::vector<ScratchRegion<float>> outputs_;  // 0 is unused if the batch holds pixels
   std::unique_ptr<CopyStream> copies_;
   bool first_ = true;
@@ -155,6 +178,7 @@ PrefetchingDataLayer::BatchUpload::BatchUpload(const Device& device, const Batch
       pixels_ = layout_.Add<uint8_t>(shape.Count());
       crop_offsets_ = layout_.Add<CropOffset>(shape[0]);
       if (normalization_->mixed) mix_weights_ = layout_.Add<float>(shape[0]);
+      if (normalization_->cut) cut_boxes_ = layout_.Add<CutBox>(shape[0]);
     }
     outputs_.push_back(bytes ? ScratchRegion<float>() : layout_.Add<float>(shape.Count()));
   }
@@ -173,6 +197,7 @@ void PrefetchingDataLayer::BatchUpload::Start(const Batch& batch, int virtual_ra
     send(pixels_.At(memory), batch.pixels(), shapes_[0].Count());
     send(crop_offsets_.At(memory), batch.crop_offsets(), shapes_[0][0]);
     if (normalization_->mixed) send(mix_weights_.At(memory), batch.mix_weights(), shapes_[0][0]);
+    if (normalization_->cut) send(cut_boxes_.At(memory), batch.cut_boxes(), shapes_[0][0]);
   }
   for (int i = batch.has_bytes() ? 1 : 0; i < batch.num_outputs(); ++i) {
     const auto at = static_cast<size_t>(i);
@@ -185,7 +210,8 @@ void PrefetchingDataLayer::BatchUpload::Finish(const RunContext& run) {
   if (normalization_ != nullptr) {
     NormalizePixels(run, *normalization_, pixels_.At(run.UploadMemory()),
                     crop_offsets_.At(run.UploadMemory()),
-                    normalization_->mixed ? mix_weights_.At(run.UploadMemory()) : nullptr);
+                    normalization_->mixed ? mix_weights_.At(run.UploadMemory()) : nullptr,
+                    normalization_->cut ? cut_boxes_.At(run.UploadMemory()) : nullptr);
   }
   for (int i = normalization_ != nullptr ? 1 : 0; i < run.NumOutputs(); ++i) {
     run.device().Copy(BlockCopy(sizeof(float), 1, run.Output(i).Count(), 0, 0),

@@ -132,6 +132,9 @@ TEST_F(DataAheadTest, BatchesAreThoseOfTheHostBitForBit) {
         "mixup: 0.4 mixup_classes: 7 mean_value: 33.3 scale: 0.017 ",
         "random_erasing_param { probability: 0.7 } mirror: true scale: 0.1 ",
         mean_file + "mixup: 1 mixup_classes: 7 crop_size: 4 mirror: true ",
+        "cutmix: 1 mixup_classes: 7 mean_value: 33.3 scale: 0.017 ",
+        mean_file + "cutmix: 1 mixup: 0.4 mixup_classes: 7 crop_size: 4 mirror: true ",
+        "vflip: 0.5 random_affine_param { degrees: 20 } gaussian_blur_param { } scale: 0.1 ",
         channels == 3 ? "color_jitter_param { brightness: 0.5 hue: 0.1 } lighting: 0.3 " : "",
         channels == 3 ? "mean_value: 1.5 mean_value: 2.25 mean_value: 100.7 mirror: true " : ""};
     for (const std::string& transform : transforms) {
@@ -153,8 +156,8 @@ TEST_F(DataAheadTest, BatchesAreThoseOfTheHostBitForBit) {
 
 TEST_F(DataAheadTest, PartsOfABatchAreThoseOfSoManyReplicas) {
   const std::string text = NetText(
-      Database(3),
-      Join("mean_file: '", MeanFile(3), "' crop_size: 4 mirror: true mixup: 1 mixup_classes: 7 "));
+      Database(3), Join("mean_file: '", MeanFile(3),
+                        "' crop_size: 4 mirror: true mixup: 1 cutmix: 1 mixup_classes: 7 "));
   const auto cpu = MakeCpuDevice(2), tests = MakeTestDevice(2);
   const LateDevice with_bytes(true), with_floats(false);
   const Device* const devices[] = {cpu.get(), tests.get(), &with_bytes, &with_floats};
@@ -273,6 +276,18 @@ TEST_F(DataAheadTest, MixedImagesGoUpAsBytesAndShares) {
   for (int pass = 0; pass < 4; ++pass) ahead.Next();
   const size_t batch =
       kPixels + kBatch * (sizeof(CropOffset) + sizeof(float) + kClasses * sizeof(float));
+  EXPECT_EQ(device.queued_bytes % batch, 0u);
+  EXPECT_LE(device.queued_bytes / batch, 5u);
+}
+
+TEST_F(DataAheadTest, CutImagesGoUpWithTheirBoxes) {
+  constexpr size_t kPixels = size_t{kBatch} * 3 * kHeight * kWidth, kClasses = 7;
+  const LateDevice device;
+  device.NewStep();
+  MadeDataAhead ahead(NetText(Database(3), "cutmix: 1 mixup_classes: 7"), device);
+  for (int pass = 0; pass < 4; ++pass) ahead.Next();
+  const size_t batch = kPixels + kBatch * (sizeof(CropOffset) + sizeof(float) + sizeof(CutBox) +
+                                           kClasses * sizeof(float));
   EXPECT_EQ(device.queued_bytes % batch, 0u);
   EXPECT_LE(device.queued_bytes / batch, 5u);
 }
