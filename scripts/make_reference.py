@@ -20,7 +20,7 @@ GROUPS = {
     "Data and inputs": "Data ImageData HDF5Data MemoryData WindowData DummyData Input Parameter",
     "Layers with weights": "Convolution Deconvolution ConvolutionDepthwise DepthwiseConvolution "
                            "InnerProduct Embed Scale Bias RBM",
-    "Sequences": "RNN LSTM LSTMUnit",
+    "Sequences": "RNN LSTM LSTMUnit MultiHeadAttention MatMul",
     "Normalisation": "BatchNorm LayerNorm GroupNorm LRN MVN Normalize",
     "Activations": "ReLU PReLU ELU GELU SiLU Swish HardSwish Mish Sigmoid TanH Softmax AbsVal BNLL "
                    "Clip Exp Log Power Threshold",

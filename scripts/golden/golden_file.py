@@ -26,13 +26,13 @@ FOLDERS = {
     "layers/products":
         "bias convolution convolution_axis convolution_depthwise deconvolution "
         "depthwise_convolution eltwise embed gram inner_product lstm lstm_unit "
-        "parameter rnn scale",
+        "matmul multi_head_attention parameter rnn scale",
     "layers/shapes":
         "batch_reindex concat crop detection_output im2col interp permute pooling "
         "prior_box ps_roi_pooling reduction reorg roi_pooling slice spp tile",
     "nets":
-        "big_net_alexnet big_net_googlenet big_net_mobilenet_v2 big_net_resnet50 nets "
-        "ssd_net style",
+        "big_net_alexnet big_net_googlenet big_net_mobilenet_v2 big_net_resnet50 "
+        "big_net_vit_tiny nets ssd_net style",
     "rules":
         "lbfgs new_rules pipeline rules sgd",
     "images":

@@ -142,6 +142,13 @@ void CheckSoftmax(const SoftmaxDesc& desc) {
       Join("softmax: axis ", desc.axis, " of a shape of ", desc.shape.Rank(), " axes"));
 }
 
+void CheckAttention(const AttentionDesc& desc) {
+  RequireAtLeast("attention: the batch", desc.batch, 1);
+  RequireAtLeast("attention: the length", desc.length, 1);
+  RequireAtLeast("attention: the number of heads", desc.heads, 1);
+  RequireAtLeast("attention: the size of a head", desc.size, 1);
+}
+
 void ExpectPlanned(std::string_view what, const Shape& shape, DType dtype,
                    const ConstTensor& tensor) {
   if (tensor.shape == shape && tensor.dtype == dtype) return;

@@ -4,6 +4,7 @@
 
 #include <string_view>
 
+#include "trainer/backend/primitives/attention.h"
 #include "trainer/backend/primitives/batch_norm.h"
 #include "trainer/backend/primitives/conv.h"
 #include "trainer/backend/primitives/gemm.h"
@@ -27,6 +28,8 @@ void CheckBatchNorm(const BatchNormDesc& desc);
 void CheckLrn(const LrnDesc& desc);
 // Throws kConfig for an axis that the shape does not have.
 void CheckSoftmax(const SoftmaxDesc& desc);
+// Throws kConfig for a length below 1.
+void CheckAttention(const AttentionDesc& desc);
 
 // Throws kInternal if the shape or type of `tensor` differs from what `what` was planned for.
 void ExpectPlanned(std::string_view what, const Shape& shape, DType dtype,

@@ -125,6 +125,20 @@ class PlannedSoftmax final : public SoftmaxPrimitive {
   void Backward(ConstTensor, ConstTensor, Tensor) override { FailToCompute(); }
 };
 
+// Needs the scratch of the attention of a GPU: a float per row of scores.
+class PlannedAttention final : public AttentionPrimitive {
+ public:
+  explicit PlannedAttention(const AttentionDesc& desc)
+      : scratch_(static_cast<size_t>(desc.LogSums()) * sizeof(float)) {}
+  std::string kernel() const override { return kPlanDeviceName; }
+  size_t ScratchBytes() const override { return scratch_; }
+  void Forward(const float*, float*, float*, std::span<std::byte>) override { FailToCompute(); }
+  void Backward(const AttentionSaved&, float*, std::span<std::byte>) override { FailToCompute(); }
+
+ private:
+  size_t scratch_;
+};
+
 // Describes itself as a GPU with unlimited memory. Everything that would compute throws.
 class MetaDevice final : public Device {
  public:
@@ -163,6 +177,10 @@ class MetaDevice final : public Device {
   std::unique_ptr<SoftmaxPrimitive> NewSoftmax(const SoftmaxDesc& desc) const override {
     CheckSoftmax(desc);
     return std::make_unique<PlannedSoftmax>();
+  }
+  std::unique_ptr<AttentionPrimitive> NewAttention(const AttentionDesc& desc) const override {
+    CheckAttention(desc);
+    return std::make_unique<PlannedAttention>(desc);
   }
 
   void Copy(const CopyDesc&, const void*, void*) const override { FailToCompute(); }

@@ -13,7 +13,7 @@
 namespace trainer {
 namespace {
 
-constexpr std::array<std::string_view, 16> kTypesWithWeights = {"BatchNorm",
+constexpr std::array<std::string_view, 17> kTypesWithWeights = {"BatchNorm",
                                                                 "Bias",
                                                                 "Convolution",
                                                                 "ConvolutionDepthwise",
@@ -24,6 +24,7 @@ constexpr std::array<std::string_view, 16> kTypesWithWeights = {"BatchNorm",
                                                                 "DepthwiseConvolution",
                                                                 "LSTM",
                                                                 "LayerNorm",
+                                                                "MultiHeadAttention",
                                                                 "Normalize",
                                                                 "PReLU",
                                                                 "Parameter",

@@ -20,7 +20,7 @@ using testing::ElementsAreArray;
 
 struct Model {
   const char* folder;
-  std::vector<int64_t> image;   // (C, H, W) that the data layer gives
+  std::vector<int64_t> image;   // (C, H, W), or (L) of a text, that the data layer gives
   int64_t weights;              // of the deploy net, without the statistics of BatchNorm
   int64_t more_in_training;     // of auxiliary classifiers
   std::vector<int64_t> output;  // the deploy net's only output
@@ -37,6 +37,8 @@ const Model kModels[] = {
     {"siamese", {2, 28, 28}, 431102, 0, {1, 2}},
     {"mnist_cnn", {1, 28, 28}, 3274634, 0, {1, 10}},
     {"lstm", {1, 28, 28}, 24458, 0, {1, 10}},
+    {"vit_tiny", {3, 32, 32}, 5362378, 0, {1, 10}},
+    {"char_transformer", {128}, 875520, 0, {1, 128, 256}},
     {"alexnet", {3, 227, 227}, 60965224, 0, {10, 1000}},
     {"caffenet", {3, 227, 227}, 60965224, 0, {10, 1000}},
     {"googlenet", {3, 224, 224}, 6998552, 6379728, {10, 1000}},
@@ -47,24 +49,27 @@ const Model kModels[] = {
     {"mobilenet_v2", {3, 224, 224}, 3504872 + 1088, 0, {1, 1000, 1, 1}},
 };
 
-// One image where the file names a database, and marks (28, 1) of the LSTM's one sequence.
+// One image where the file names a database, one text with its labels where it names HDF5 files,
+// and marks (28, 1) of the LSTM's one sequence.
 NetSpec LoadWithoutData(const std::string& path, const std::vector<int64_t>& image) {
   NetSpec net = LoadNet(path);
   for (LayerSpec& layer : net.layers) {
     caffe::LayerParameter& proto = layer.mutable_proto();
-    if (layer.type() != "Data" && layer.type() != "DummyData") continue;
+    const bool is_text = layer.type() == "HDF5Data";
+    if (layer.type() != "Data" && layer.type() != "DummyData" && !is_text) continue;
     for (caffe::BlobShape& marks : *proto.mutable_dummy_data_param()->mutable_shape()) {
       marks.set_dim(1, 1);
     }
-    if (layer.type() != "Data") continue;
+    if (layer.type() == "DummyData") continue;
     proto.set_type("DummyData");
     proto.clear_data_param();
+    proto.clear_hdf5_data_param();
     proto.clear_transform_param();
     for (int i = 0; i < proto.top_size(); ++i) {
       caffe::BlobShape& shape = *proto.mutable_dummy_data_param()->add_shape();
       shape.add_dim(1);
       for (const int64_t dim : image) {
-        if (i == 0) shape.add_dim(dim);
+        if (i == 0 || is_text) shape.add_dim(dim);
       }
     }
   }

@@ -1,5 +1,5 @@
 // Nets as shipped in models/, trained for twenty iterations from an LMDB, against the losses of
-// independent models (scripts/golden/nets.py and big_nets.py).
+// independent models (nets.py, big_nets.py and attention.py in scripts/golden).
 
 #include <gtest/gtest.h>
 
@@ -111,6 +111,10 @@ SolverSpec LoadCase(const GoldenCase& golden, const Images& images, const TempFo
       caffe::TransformationParameter& transform = *proto.mutable_transform_param();
       transform.set_scale(static_cast<float>(golden.Number("scale")));
       if (transform.has_mean_file()) transform.set_mean_file(folder / "mean");
+      if (golden.numbers.contains("in_order")) {  // without the random order and mirroring
+        proto.mutable_data_param()->clear_shuffle();
+        transform.clear_mirror();
+      }
     }
     if (proto.loss_weight_size() == 0) continue;
     const auto weight = golden.numbers.find(Join("loss_weight_", proto.top(0)));
@@ -228,7 +232,8 @@ TEST_P(NetsGoldenTest, TwentyIterationsInBf16AreNearThem) {
 std::vector<CaseName> AllCases() {
   std::vector<CaseName> cases;
   for (const char* file : {kSmallNets, "nets/big_net_alexnet.txt", "nets/big_net_googlenet.txt",
-                           "nets/big_net_resnet50.txt", "nets/big_net_mobilenet_v2.txt"}) {
+                           "nets/big_net_resnet50.txt", "nets/big_net_mobilenet_v2.txt",
+                           "nets/big_net_vit_tiny.txt"}) {
     const auto goldens = ReadGolden(file);
     for (size_t i = 0; i < goldens.size(); ++i) cases.push_back({file, goldens[i].name, i});
   }

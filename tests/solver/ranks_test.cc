@@ -210,6 +210,39 @@ TEST_P(ReplicasTest, GoOnFromTheirSnapshotBitForBit) {
   }
 }
 
+const char kReplicasAttention[] = R"(
+layer { name: "rows" type: "HDF5Data" top: "x" top: "label"
+        hdf5_data_param { source: "ROWS" batch_size: BATCH shuffle: true } }
+layer { name: "sequence" type: "Reshape" bottom: "x" top: "sequence"
+        reshape_param { shape { dim: 0 dim: 3 dim: 2 } } }
+layer { name: "position" type: "Bias" bottom: "sequence" top: "position"
+        bias_param { axis: 1 num_axes: 2 filler { type: "gaussian" std: 0.1 } } }
+layer { name: "attention" type: "MultiHeadAttention" bottom: "position" top: "attention"
+        attention_param { num_heads: 2 causal: true weight_filler { type: "xavier" } } }
+layer { name: "norm" type: "LayerNorm" bottom: "attention" top: "norm"
+        layer_norm_param { axis: 2 eps: 0.1 } }
+layer { name: "pairs" type: "MatMul" bottom: "position" bottom: "norm" top: "pairs"
+        matmul_param { transpose_a: true } }
+layer { name: "ip" type: "InnerProduct" bottom: "pairs" top: "ip"
+        inner_product_param { num_output: 4 weight_filler { type: "xavier" } } }
+layer { name: "loss" type: "SoftmaxWithLoss" bottom: "ip" bottom: "label" top: "loss" }
+)";
+
+TEST_P(ReplicasTest, LearnAttentionAsOneDoesAndGoOnBitForBit) {
+  const auto [count, eager] = GetParam();
+  ExpectLikeOne(kReplicasAttention, "random_seed: 3 max_iter: 9 ");
+  const auto fields = [](int iterations) {
+    return Join("random_seed: 3 max_iter: ", iterations, " ");
+  };
+  const auto whole = RunAll(Spec(kReplicasAttention, fields(9), 3), count, eager);
+  RunAll(Spec(kReplicasAttention, fields(4), 3), count, eager);
+  const auto rest = RunAll(Spec(kReplicasAttention, fields(9), 3), count, eager,
+                           folder_ / "s_iter_4.solverstate");
+  for (size_t rank = 0; rank < rest.size(); ++rank) {
+    EXPECT_THAT(rest[rank].weights, ElementsAreArray(whole[rank].weights));
+  }
+}
+
 // The position in the data is that of all, whoever goes on: replicas, or one with all their
 // batches.
 TEST_P(ReplicasTest, GoOnWhereTheDataStoppedInAnyNumber) {

@@ -50,6 +50,9 @@ class WrappedDevice : public Device {
   std::unique_ptr<SoftmaxPrimitive> NewSoftmax(const SoftmaxDesc& d) const override {
     return inner_->NewSoftmax(d);
   }
+  std::unique_ptr<AttentionPrimitive> NewAttention(const AttentionDesc& d) const override {
+    return inner_->NewAttention(d);
+  }
   void Copy(const CopyDesc& desc, const void* from, void* to) const override {
     inner_->Copy(desc, from, to);
   }

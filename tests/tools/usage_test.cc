@@ -210,8 +210,7 @@ TEST(UsageTest, RefusesArgumentsThatAreNoFlags) {
   ExpectRefused({"train", "--solver=x", "--", "--gpu=0"}, 64, "unexpected argument '--gpu=0'");
   ExpectRefused({"dataset"}, 64,
                 "needs one of: bench, check, cifar10, cifar100, convert, csv, digits, idx, images, "
-                "mean, pack, pairs, "
-                "split, tar");
+                "mean, pack, pairs, split, tar, text");
   ExpectRefused({"dataset", "digit", "d"}, 64, "Did you mean 'digits'?");
   ExpectRefused({"dataset", "idx", "d"}, 64, "usage: trainer dataset idx IMAGES LABELS DB");
 }

@@ -151,11 +151,17 @@ layer { name: "norm" type: "LayerNorm" bottom: "x" top: "norm" layer_norm_param 
 layer { name: "log" type: "Log" bottom: "prob" top: "log" }
 # MVN: data 8x3x32x32
 layer { name: "contrast" type: "MVN" bottom: "data" top: "contrast" }
+# MatMul: query 8x20x64, key 8x20x64
+layer { name: "score" type: "MatMul" bottom: "query" bottom: "key" top: "score"
+        matmul_param { transpose_b: true } }
 # MemoryData:
 layer { name: "images" type: "MemoryData" top: "data" top: "label"
         memory_data_param { batch_size: 8 channels: 3 height: 32 width: 32 } }
 # Mish: data 8x10
 layer { name: "mish" type: "Mish" bottom: "data" top: "mish" }
+# MultiHeadAttention: x 8x20x64
+layer { name: "attention" type: "MultiHeadAttention" bottom: "x" top: "attention"
+        attention_param { num_heads: 4 weight_filler { type: "xavier" } } }
 # MultinomialLogisticLoss: prob 8x10, label 8
 layer { name: "loss" type: "MultinomialLogisticLoss" bottom: "prob" bottom: "label" top: "loss" }
 # Noise: data 8x784

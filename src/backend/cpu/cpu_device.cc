@@ -86,6 +86,10 @@ class CpuDevice final : public Device {
     CheckSoftmax(desc);
     return cpu::NewSoftmax(desc);
   }
+  std::unique_ptr<AttentionPrimitive> NewAttention(const AttentionDesc& desc) const override {
+    CheckAttention(desc);
+    return cpu::NewAttention(desc);
+  }
 
   void Copy(const CopyDesc& desc, const void* from, void* to) const override {
     cpu::Copy(desc, from, to);

@@ -3,6 +3,7 @@
 
 #include <memory>
 
+#include "trainer/backend/primitives/attention.h"
 #include "trainer/backend/primitives/batch_norm.h"
 #include "trainer/backend/primitives/softmax.h"
 
@@ -10,5 +11,6 @@ namespace trainer::cpu {
 
 std::unique_ptr<BatchNormPrimitive> NewBatchNorm(const BatchNormDesc& desc);
 std::unique_ptr<SoftmaxPrimitive> NewSoftmax(const SoftmaxDesc& desc);
+std::unique_ptr<AttentionPrimitive> NewAttention(const AttentionDesc& desc);
 
 }  // namespace trainer::cpu

@@ -188,6 +188,10 @@ std::unique_ptr<SoftmaxPrimitive> CudaDevice::NewSoftmax(const SoftmaxDesc& desc
   CheckSoftmax(desc);
   return cuda::NewSoftmax(*this, desc);
 }
+std::unique_ptr<AttentionPrimitive> CudaDevice::NewAttention(const AttentionDesc& desc) const {
+  CheckAttention(desc);
+  return cuda::NewAttention(*this, desc);
+}
 
 void CudaDevice::Copy(const CopyDesc& desc, const void* from, void* to) const {
   cuda::Copy(*this, desc, from, to);

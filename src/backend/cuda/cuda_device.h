@@ -70,6 +70,7 @@ class CudaDevice final : public Device, public GraphCapture {
   std::unique_ptr<BatchNormPrimitive> NewBatchNorm(const BatchNormDesc& desc) const override;
   std::unique_ptr<LrnPrimitive> NewLrn(const LrnDesc& desc) const override;
   std::unique_ptr<SoftmaxPrimitive> NewSoftmax(const SoftmaxDesc& desc) const override;
+  std::unique_ptr<AttentionPrimitive> NewAttention(const AttentionDesc& desc) const override;
   void Copy(const CopyDesc& desc, const void* from, void* to) const override;
   void Convert(const ConstTensor& from, const Tensor& to) const override;
   void AddChannelSums(const ChannelSumsDesc& desc, const ConstTensor& x, const ConstTensor* times,

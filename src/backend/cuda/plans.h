@@ -10,5 +10,6 @@ namespace trainer::cuda {
 
 std::unique_ptr<BatchNormPrimitive> NewBatchNorm(const Device& device, const BatchNormDesc& desc);
 std::unique_ptr<SoftmaxPrimitive> NewSoftmax(const Device& device, const SoftmaxDesc& desc);
+std::unique_ptr<AttentionPrimitive> NewAttention(const Device& device, const AttentionDesc& desc);
 
 }  // namespace trainer::cuda

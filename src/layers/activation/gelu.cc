@@ -14,7 +14,7 @@ struct GeluMath {
   explicit GeluMath(const LayerSpec& spec) : approximate(spec.proto().gelu_param().approximate()) {}
   Keeps Keep() const { return Keeps::kInput; }
   HD float Odd(float x) const {
-    if (!approximate) return erff(x * kRootHalf);
+    if (!approximate) return Erf(x * kRootHalf);
     return Tanh(kRootTwoOverPi * (x + kCube * x * x * x));
   }
   HD float Forward(float x) const { return 0.5f * x * (1 + Odd(x)); }

@@ -3,6 +3,7 @@
 #include "shared/checks.h"
 #include "shared/index_checks.h"
 #include "trainer/backend/loops/map.h"
+#include "trainer/backend/loops/map_ranges.h"
 #include "trainer/base/text/text.h"
 #include "trainer/tensor/nchw_order.h"
 
@@ -84,9 +85,10 @@ class Embed final : public Layer {
   }
 
   void Backward(const RunContext& run) override {
-    ForEach(run.device(), columns_,
-            AddColumn{run.Input(0).f32(), run.GradOutput(0).f32(), run.GradParam(0),
-                      run.GradParamOrNull(1), in_, out_, rule_, run.Input(0).Count(), columns_});
+    ForEachTask(
+        run.device(), columns_, run.Input(0).Count(),
+        AddColumn{run.Input(0).f32(), run.GradOutput(0).f32(), run.GradParam(0),
+                  run.GradParamOrNull(1), in_, out_, rule_, run.Input(0).Count(), columns_});
   }
 
  private:

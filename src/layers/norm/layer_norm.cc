@@ -1,4 +1,5 @@
 #include "shared/checks.h"
+#include "trainer/backend/loops/map_ranges.h"
 #include "trainer/backend/loops/map_rows.h"
 #include "trainer/backend/memory/nchw_copy.h"
 #include "trainer/backend/memory/scratch_layout.h"
@@ -151,8 +152,8 @@ class LayerNorm final : public Layer {
       float *const factor = run.GradParamOrNull(0), *const offset = run.GradParamOrNull(1);
       if (factor != nullptr || offset != nullptr) {
         using Add = AddParamGradients<T>;
-        ForEach(run.device(), (rows_.length + Add::kPlaces - 1) / Add::kPlaces,
-                Add{x, dy, mean, inverse, factor, offset, rows_});
+        ForEachTask(run.device(), (rows_.length + Add::kPlaces - 1) / Add::kPlaces,
+                    rows_.count * Add::kPlaces, Add{x, dy, mean, inverse, factor, offset, rows_});
       }
       if (!run.NeedsGradInput(0)) return;
       MapRows(run.device(), rows_.count, rows_.length,

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "trainer/backend/primitives/attention.h"
 #include "trainer/backend/primitives/batch_norm.h"
 #include "trainer/backend/primitives/channel_sums.h"
 #include "trainer/backend/primitives/conv.h"
@@ -127,6 +128,7 @@ class Device {
   virtual std::unique_ptr<BatchNormPrimitive> NewBatchNorm(const BatchNormDesc& desc) const = 0;
   virtual std::unique_ptr<LrnPrimitive> NewLrn(const LrnDesc& desc) const = 0;
   virtual std::unique_ptr<SoftmaxPrimitive> NewSoftmax(const SoftmaxDesc& desc) const = 0;
+  virtual std::unique_ptr<AttentionPrimitive> NewAttention(const AttentionDesc& desc) const = 0;
 
   // Copies within the memory of this device, as CopyDesc defines it. This and the following
   // operations need no primitive.
