@@ -9,6 +9,7 @@
 #include <random>
 #include <sstream>
 
+#include "trainer/base/process/host_info.h"
 #include "trainer/base/process/process_life.h"
 #include "trainer/base/text/text.h"
 
@@ -27,11 +28,6 @@ std::string LinkTarget(const char* path) {
   std::array<char, 256> target = {};
   const ssize_t length = readlink(path, target.data(), target.size());
   return length > 0 ? std::string(target.data(), static_cast<size_t>(length)) : std::string();
-}
-
-std::string HostName() {
-  std::array<char, 256> name = {};
-  return gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "";
 }
 
 // Returns the job's number under Slurm, PBS, LSF or Grid Engine; "" outside of a job.

@@ -26,8 +26,9 @@ struct ReportedTable {
 // Returns an HTML file that loads no other file: cards with the main figures of one run or a table
 // of several, the settings in which they differ, charts, and for each run with a folder its card,
 // net, settings, environment, first filters and images, and the results that `trainer time --json`
-// and `trainer test --run` left in the folder. `nets` has the net of each run, or is empty; `tables`
-// come first. With `carbon`, grams of CO2 per kWh, the card also has the CO2 of the run's energy.
+// and `trainer test --run` left in the folder. `nets` has the net of each run, or is empty;
+// `tables` come first. With `carbon`, grams of CO2 per kWh, the card also has the CO2 of the run's
+// energy.
 std::string ReportPage(const std::vector<RunMetrics>& runs,
                        const std::vector<ReportedNet>& nets = {},
                        const std::vector<ReportedTable>& tables = {},

@@ -12,6 +12,7 @@
 #include "trainer/base/file/file.h"
 #include "trainer/base/file/output_file.h"
 #include "trainer/base/file/own_file.h"
+#include "trainer/base/process/host_info.h"
 #include "trainer/base/process/process_life.h"
 #include "trainer/base/random/crc32c.h"
 #include "trainer/base/text/parse_number.h"
@@ -22,16 +23,15 @@ namespace {
 
 constexpr size_t kBufferBytes = 1 << 20;
 
-// Returns the host's name, "localhost" if the system does not report it.
-std::string HostName() {
-  char name[256] = {};
-  if (gethostname(name, sizeof(name) - 1) != 0) return "localhost";
-  return name;
+// Returns the end of a temporary file's name before the number of its process: ".tmp.HOST.".
+std::string TempMark() {
+  const std::string host = HostName();
+  return Join(".tmp.", host.empty() ? "localhost" : host, ".");
 }
 
 // Returns the process that made the temporary file `name` on this host; 0 for any other file.
 pid_t OwnerOf(const std::string& name) {
-  const std::string mark = ".tmp." + HostName() + ".";
+  const std::string mark = TempMark();
   const size_t at = name.rfind(mark);
   if (!name.starts_with('.') || at == std::string::npos) return 0;
   return std::max(ParseNumber<pid_t>(name.substr(at + mark.size())).value_or(0), 0);
@@ -50,7 +50,7 @@ std::string Amount(uint64_t bytes) {
 }  // namespace
 
 std::string TempPathFor(const std::string& path) {
-  return JoinPath(FolderOf(path), Join(".", FileNameOf(path), ".tmp.", HostName(), ".", getpid()));
+  return JoinPath(FolderOf(path), Join(".", FileNameOf(path), TempMark(), getpid()));
 }
 
 AtomicFile::AtomicFile(const std::string& path, FileOps& ops)

@@ -16,6 +16,7 @@
 #include "event_records.h"
 #include "trainer/base/file/atomic_file.h"
 #include "trainer/base/file/file.h"
+#include "trainer/base/process/host_info.h"
 #include "trainer/base/text/text.h"
 #include "trainer/image/image_grid.h"
 #include "trainer/monitor/run_directory.h"
@@ -29,11 +30,6 @@ constexpr int kMostImages = 8;
 double Now() {
   const std::chrono::duration<double> now = std::chrono::system_clock::now().time_since_epoch();
   return now.count();
-}
-
-std::string HostName() {
-  std::array<char, 256> name = {};
-  return gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "host";
 }
 
 constexpr char kHead[] = "events.out.tfevents.";
@@ -51,7 +47,8 @@ std::string FileName(const std::string& folder) {
                                  1 + std::strtoll(name.c_str() + std::strlen(kHead), nullptr, 10));
     }
   }
-  return Join(kHead, second, ".", HostName(), ".", getpid(), ".0");
+  const std::string host = HostName();
+  return Join(kHead, second, ".", host.empty() ? "host" : host, ".", getpid(), ".0");
 }
 
 // Returns a tag for each output. Elements of one output get different tags, "prob[3]", because
