@@ -229,8 +229,7 @@ std::string ToText(const std::vector<RunDifference>& differences) {
     text += EscapeControl(Join(head, difference.what, ": ", difference.text)) + "\n";
     affects += difference.kind == DifferenceKind::kAffects ? 1 : 0;
   }
-  const std::string count =
-      Join(differences.size(), differences.size() == 1 ? " difference" : " differences");
+  const std::string count = Counted(differences.size(), "difference");
   return text + (affects == 0 ? Join(count, ", none of them affects results\n")
                               : Join(count, ", ", affects, " of them affect",
                                      affects == 1 ? "s" : "", " results\n"));

@@ -36,7 +36,7 @@ void AddStarts(const RunCard& card, CardRows* rows) {
     std::vector<std::string> parts = {
         Join("iterations ", start.first_iter, " to ", start.last_iter), start.info.host,
         Join(start.info.commit, " (", start.info.version, ")"),
-        Join(start.info.ranks, start.info.ranks == 1 ? " rank" : " ranks"),
+        Counted(start.info.ranks, "rank"),
         Join(Fixed(start.seconds / 3600, 3), " hours")};
     if (!start.parent.file.empty()) parts.push_back("from " + CardFileText(start.parent));
     for (const CardFile& file : start.weights) parts.push_back("from " + CardFileText(file));

@@ -40,8 +40,8 @@ class Text final : public DatasetVerb {
   }
 
   void Print(const std::string& path, int64_t records) const {
-    std::cout << path << ": " << records << (records == 1 ? " record of " : " records of ")
-              << options_.length << " characters\n";
+    std::cout << path << ": " << Counted(records, "record") << " of " << options_.length
+              << " characters\n";
   }
 
   TextOptions options_;
