@@ -35,8 +35,7 @@ void AddStarts(const RunCard& card, CardRows* rows) {
   for (const CardStart& start : card.starts) {
     std::vector<std::string> parts = {
         Join("iterations ", start.first_iter, " to ", start.last_iter), start.info.host,
-        Join(start.info.commit, " (", start.info.version, ")"),
-        Counted(start.info.ranks, "rank"),
+        Join(start.info.commit, " (", start.info.version, ")"), Counted(start.info.ranks, "rank"),
         Join(Fixed(start.seconds / 3600, 3), " hours")};
     if (!start.parent.file.empty()) parts.push_back("from " + CardFileText(start.parent));
     for (const CardFile& file : start.weights) parts.push_back("from " + CardFileText(file));
