@@ -116,7 +116,7 @@ TEST(WindowsTest, RefuseChangesOfWholeImages) {
         "random_affine_param { degrees: 9 }", "gaussian_blur_param { }"}) {
     EXPECT_THAT(
         Catch([&] {
-          sources.Make("windows", 2, "crop_size: 3 " + field, {caffe::TRAIN, {1, 2}});
+          sources.Make("windows", 2, "crop_size: 3 " + field, {caffe::TRAIN, {1, 2}, {}, 1});
         }),
         Refuses(ErrorCode::kConfig, "a WindowData layer does not support this field; remove it"))
         << field;
