@@ -320,9 +320,11 @@ def distribution_losses():
              (1 if k == 1 else x.shape[0] * x.shape[1]), still=(1,))
 
     def dice(p, t, counted, smooth):
-        axes = tuple(range(2, p.dim()))
-        both = 2 * (p * t * counted).sum(axes) + smooth
-        return (1 - both / (((p + t) * counted).sum(axes) + smooth)).mean()
+        def over_positions(values):
+            return values.reshape(*values.shape[:2], -1).sum(-1)
+
+        both = 2 * over_positions(p * t * counted) + smooth
+        return (1 - both / (over_positions((p + t) * counted) + smooth)).mean()
 
     for name, fields, shape, smooth in (("image", "", IMAGE, 1), ("smooth", "smooth: 0.125",
                                         (2, 3, 5), 0.125), ("rows", "", (4, 3), 1)):

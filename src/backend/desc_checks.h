@@ -28,7 +28,7 @@ void CheckBatchNorm(const BatchNormDesc& desc);
 void CheckLrn(const LrnDesc& desc);
 // Throws kConfig for an axis that the shape does not have.
 void CheckSoftmax(const SoftmaxDesc& desc);
-// Throws kConfig for a length below 1.
+// Throws kConfig for a batch, a length, a number of heads or a size of a head below 1.
 void CheckAttention(const AttentionDesc& desc);
 
 // Throws kInternal if the shape or type of `tensor` differs from what `what` was planned for.

@@ -125,7 +125,7 @@ class PlannedSoftmax final : public SoftmaxPrimitive {
   void Backward(ConstTensor, ConstTensor, Tensor) override { FailToCompute(); }
 };
 
-// Needs the scratch of the attention of a GPU: a float per row of scores.
+// Requests the scratch that a GPU needs: a float per row of scores.
 class PlannedAttention final : public AttentionPrimitive {
  public:
   explicit PlannedAttention(const AttentionDesc& desc)

@@ -10,7 +10,6 @@
 #include "trainer/base/file/file.h"
 #include "trainer/base/text/text.h"
 #include "trainer/datasets/from_images.h"
-#include "trainer/storage/array_file.h"
 #include "trainer/storage/array_writer.h"
 #include "trainer/storage/format.h"
 #include "trainer/storage/hdf5_list.h"
@@ -23,18 +22,32 @@ constexpr uint64_t kMaxTextBytes = uint64_t{1} << 30;
 
 // Returns the list that is written with the set at `path`, or "" for a file of NumPy.
 std::string TextListPath(const std::string& path) {
-  return IsNumpyPath(path) ? "" : Hdf5ListPath(path);
+  return IsHdf5Name(path) ? Hdf5ListPath(path) : "";
 }
 
-// Throws kUsage for a name of another kind of set, and as RefuseExisting for names that are taken.
-void CheckTextOutput(const std::string& path) {
-  if (path.ends_with(".npy") || (!IsHdf5Name(path) && !IsNumpyPath(path))) {
+// Throws kUsage for a name of another kind of set and for a list that would have the name of the
+// text, and as RefuseExisting for names that are taken.
+void CheckTextOutput(const std::string& text, const std::string& path) {
+  if (!IsHdf5Name(path) && !path.ends_with(".npz")) {
     throw Error(ErrorCode::kUsage, Join(path,
                                         ": a text is written to an HDF5 file (NAME.h5), which "
                                         "HDF5Data reads, or to NumPy's format (NAME.npz)"));
   }
+  const std::string list = TextListPath(path);
+  if (list == text) {
+    throw Error(ErrorCode::kUsage, Join(path, ": its list for HDF5Data would be ", list,
+                                        ", which is the text; choose another name"));
+  }
   RefuseExisting(path);
-  if (const std::string list = TextListPath(path); !list.empty()) RefuseExisting(list);
+  if (!list.empty()) RefuseExisting(list);
+}
+
+// Throws kUsage if the two sets, or their lists, would have one name.
+void RequireDifferentSets(const std::string& first, const std::string& second) {
+  const std::string list = TextListPath(first);
+  if (first != second && (list.empty() || list != TextListPath(second))) return;
+  throw Error(ErrorCode::kUsage, Join("--val_out: ", second, " and ", first,
+                                      " would be one set; choose another name"));
 }
 
 // Writes `records` records of `length` characters from the start of `text` on.
@@ -56,6 +69,10 @@ int64_t ValidationRecords(const SplitSize& part, int64_t records) {
   const int64_t wanted =
       part.share > 0 ? std::llround(part.share * static_cast<double>(records)) : part.count;
   if (wanted >= 1 && wanted < records) return wanted;
+  if (records == 1) {
+    throw Error(ErrorCode::kUsage,
+                "--val: the text has 1 record only; use a longer text or a lower --length");
+  }
   throw Error(ErrorCode::kUsage, Join("--val: ", wanted, " of ", records,
                                       " records were requested; it must be 1 to ", records - 1));
 }
@@ -64,20 +81,21 @@ int64_t ValidationRecords(const SplitSize& part, int64_t records) {
 
 TextResult WriteTextRecords(const TextOptions& options) {
   TextResult result;
-  CheckTextOutput(options.output);
+  CheckTextOutput(options.text, options.output);
   if (!options.validation.empty()) {
     result.validation_path =
         options.validation_path.empty() ? ValidationPath(options.output) : options.validation_path;
-    CheckTextOutput(result.validation_path);
+    CheckTextOutput(options.text, result.validation_path);
+    RequireDifferentSets(options.output, result.validation_path);
   }
   const std::string text = ReadFile(options.text, kMaxTextBytes);
   const auto size = static_cast<int64_t>(text.size());
-  const int64_t all = (size - 1) / options.length;
   if (size <= options.length) {
     throw Error(ErrorCode::kData, {options.text},
                 Join("the text has ", size, " characters, but a record needs ", options.length + 1,
                      ": --length and the one to predict; use a longer text or a lower --length"));
   }
+  const int64_t all = (size - 1) / options.length;
   result.validation_records = ValidationRecords(options.validation, all);
   result.records = all - result.validation_records;
   result.left_out = size - 1 - all * options.length;

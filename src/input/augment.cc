@@ -117,7 +117,7 @@ void Augment::Blur(const PhiloxKey& key, uint64_t number, const PixelSpan& part)
   if (draws.Unit() >= param.probability()) return;
   const double sigma = draws.Within(param.min_sigma(), param.max_sigma());
   int64_t half = param.kernel_size() / 2;
-  if (param.kernel_size() == 0) {
+  if (param.kernel_size() == 0) {  // GaussianBlur needs sides longer than half the kernel
     half =
         std::min(static_cast<int64_t>(std::ceil(3 * sigma)), std::min(part.height, part.width) - 1);
   }

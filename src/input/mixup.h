@@ -20,7 +20,7 @@ struct MixOptions {
   double mixup = 0, cutmix = 0, switch_prob = 0.5;
 };
 
-// How an image is mixed with the next one: all its pixels by a weight, or those of a box replaced.
+// How an image is mixed with the next one: all pixels by a weight, or by pasting a box of the next.
 struct ImageMix {
   float pixel_weight = 1, label_weight = 1;
   CutBox box;

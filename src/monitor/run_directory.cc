@@ -14,21 +14,6 @@ namespace {
 
 std::atomic<bool> g_told{false};
 
-// Returns a boolean field; false if it is missing.
-bool ReadFlag(const JsonObject& json, const char* name) {
-  const JsonElement* const value = JsonField(json, name);
-  return value != nullptr && value->bool_value();
-}
-
-// Returns a list of strings; an empty one if the field is missing.
-std::vector<std::string> ReadWords(const JsonObject& json, const char* name) {
-  std::vector<std::string> words;
-  const JsonElement* const value = JsonField(json, name);
-  if (value == nullptr) return words;
-  for (const JsonElement& word : value->list_value().values()) words.push_back(word.string_value());
-  return words;
-}
-
 // Returns the member "libraries", sorted by name; nothing if it is missing.
 std::vector<std::pair<std::string, std::string>> ReadLibraries(const JsonObject& json) {
   std::vector<std::pair<std::string, std::string>> libraries;
@@ -79,11 +64,11 @@ RunInfo ReadRunInfo(const JsonObject& json) {
   info.version = JsonText(json, "version");
   info.commit = JsonText(json, "commit");
   info.build = JsonText(json, "build");
-  info.command = ReadWords(json, "command");
+  info.command = JsonTexts(json, "command");
   info.folder = JsonText(json, "folder");
   info.solver = JsonText(json, "solver");
   info.snapshot_prefix = JsonText(json, "snapshot_prefix");
-  info.saves = ReadFlag(json, "saves");
+  info.saves = JsonFlag(json, "saves");
   info.host = JsonText(json, "host");
   info.process = static_cast<int64_t>(JsonNumber(json, "process"));
   info.started = static_cast<int64_t>(JsonNumber(json, "started"));

@@ -5,10 +5,10 @@
 namespace trainer {
 namespace {
 
-// Cuts element i off at the limit of the mean gradient, converted to the scale of the sums.
+// Limits element i, which is a sum over all passes and perhaps multiplied by the loss scale.
 struct ClipGradient {
   float* gradients;
-  float limit;  // of the sum over all passes, without a loss scale
+  float limit;  // the limit of the sum without a loss scale
   const GradientVerdict* verdict;
 
   HD void operator()(int64_t i) const {

@@ -183,9 +183,9 @@ void SimplifySchedule(caffe::SolverParameter* solver) {
 
 }  // namespace
 
-void ApplyOverfit(int batches, SolverSpec* spec) {
+void ApplyOverfit(int batches, int parts, SolverSpec* spec) {
   constexpr int kLeastIterations = 500, kIterationsPerBatch = 100;
-  const int64_t passes = int64_t{batches} * spec->proto.iter_size() * spec->proto.virtual_ranks();
+  const int64_t passes = int64_t{batches} * spec->proto.iter_size() * parts;
   std::vector<LayerSpec*> readers;
   for (LayerSpec* const layer : TrainingLayers(spec)) {
     RemoveRandomness(layer);

@@ -40,9 +40,12 @@
 namespace trainer {
 namespace {
 
-[[noreturn]] void RefuseRanks() {
+// --overfit ends a run by its loss, so all ranks need the same one after every step.
+void RequireCommonLoss(const SolverSpec& spec, const Rank& rank) {
+  if (rank.size == 1 || spec.proto.strategy() == "synchronous") return;
   throw Error(ErrorCode::kUsage,
-              "--overfit works with one rank: leave out --ranks, mpirun and further GPUs");
+              Join("--overfit and strategy '", spec.proto.strategy(),
+                   "': each rank has its own loss; use one rank, or --strategy=synchronous"));
 }
 
 }  // namespace
@@ -112,8 +115,8 @@ void TrainingRun::ApplyLook() {
   // Epochs are iterations by now, so --batch=auto must not restore them over the look's length.
   written_ = spec_.proto;
   if (request_.look.quick) return ApplyQuick(&spec_);
-  if (rank_.size > 1) RefuseRanks();
-  ApplyOverfit(request_.look.overfit, &spec_);
+  RequireCommonLoss(spec_, rank_);
+  ApplyOverfit(request_.look.overfit, BatchParts(spec_, rank_), &spec_);
   overfit_ = std::make_unique<OverfitVerdict>(request_.look.overfit, spec_.proto.base_lr());
 }
 
@@ -143,7 +146,7 @@ bool TrainingRun::FindStart() {
   return false;
 }
 
-// A run that resumes exactly at --until may have been killed before its test, so it goes on.
+// A run that resumes exactly at --until continues: it may have been killed before its test.
 std::string TrainingRun::WhyFinished(int iter) const {
   if (iter >= spec_.proto.max_iter()) {
     return trainer::Join("Already at iteration ", iter, " of ", spec_.proto.max_iter(),
@@ -363,10 +366,7 @@ int Train(const TrainRequest& request, const TrainingRunDeps& deps) {
   static_cast<void>(UntilIter(request.stop.until, 1));  // throws for a text that is no iteration
   ApplyBadRecords(request.input.bad_records);
   SetDbLock(request.input.db_lock);
-  if (const int ranks = RanksToStart(request.ranks, request.device)) {
-    if (request.look.overfit > 0) RefuseRanks();
-    return LaunchRanks(ranks);
-  }
+  if (const int ranks = RanksToStart(request.ranks, request.device)) return LaunchRanks(ranks);
   SignalWatch signals(EffectsOf(request.stop));
   return TrainingRun(WithoutRecords(request), &signals, deps).Run();
 }

@@ -72,8 +72,9 @@ double PolicyRate(const Schedule& s) {
   return low + (s.solver.base_lr() - low) * Formulas().at(policy)(s);
 }
 
-// Returns how many steps a multistep policy has taken by `iter`.
+// Returns how many steps a multistep policy has taken by `iter`; 0 for other policies.
 int StepsBy(const caffe::SolverParameter& solver, int iter) {
+  if (solver.lr_policy() != "multistep") return 0;
   return static_cast<int>(
       std::ranges::count_if(solver.stepvalue(), [&](int step) { return step <= iter; }));
 }
@@ -193,7 +194,7 @@ void LrSchedule::Save(caffe::SolverState* state) const {
 void LrSchedule::Restore(const caffe::SolverState& state) {
   steps_ = state.current_step();
   least_loss_ = state.minimum_loss();
-  last_event_ = state.has_iter_last_event() ? state.iter_last_event() : state.iter();
+  last_event_ = state.iter_last_event();
 }
 
 int LrSchedule::StepsAt(int iter) const {

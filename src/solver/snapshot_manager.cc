@@ -79,12 +79,13 @@ void SnapshotManager::Restore(const LoadedState& loaded, const std::string& file
   }
 }
 
-void SnapshotManager::Prepare(bool saves) {
-  saves_ = saves;
+void SnapshotManager::Prepare(const SolverOptions& options) {
+  saves_ = options.saves;
   control_.PlanSnapshots(Bytes(), writer_.get());
-  if (!SavesSnapshots(run_.proto) || run_.rank.rank != 0) return;
+  const bool saves_any = SavesSnapshots(run_.proto) || options.until > 0;
+  if (!saves_any || run_.rank.rank != 0) return;
   CheckForm();
-  if (!saves) return;
+  if (!saves_) return;
   RemoveStrayTemps(run_.proto.snapshot_prefix());
   ProbeWritable(run_.proto.snapshot_prefix(), Bytes());
   CheckSnapshotPaths(run_.proto);

@@ -26,9 +26,9 @@ class SnapshotManager {
 
   // Restores the run from a snapshot. `file` is its name in messages.
   void Restore(const LoadedState& loaded, const std::string& file);
-  // Plans the time for snapshots and checks that the run can write them; `saves` says whether it
-  // writes files at all. Called once, when the strategy is prepared.
-  void Prepare(bool saves);
+  // Plans the time for snapshots and checks that the run can write them, if it will save any.
+  // Called once, when the strategy is prepared.
+  void Prepare(const SolverOptions& options);
 
   // Returns whether this rank takes part in a snapshot at this iteration.
   bool IsDue() const { return run_.IsDue(run_.proto.snapshot()) && run_.TestsAndSaves(); }

@@ -126,7 +126,7 @@ Solver::Solver(const SolverSpec& spec, const SolverOptions& options, const Devic
     LoadWeights(*run_, *model_, *tester_, options.weights, options.reset);
   }
   if (run_->group != nullptr) BeginStrategy(options, loaded ? &*loaded : nullptr);
-  snapshots_->Prepare(options.saves);
+  snapshots_->Prepare(options);
 }
 
 // Builds the nets again so that frozen layers learn from here on. The run goes on exactly as one

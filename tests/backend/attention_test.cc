@@ -2,6 +2,10 @@
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
 #include "backend/plan_testing.h"
 #include "trainer/backend/device/device.h"
 #include "trainer/base/error/error.h"
@@ -13,7 +17,7 @@ namespace {
 using testing::HasSubstr;
 using testing::ThrowsMessage;
 
-// Attention by its definition in double, with all scores in memory.
+// Computes attention by its definition in double, with all scores in memory.
 class DefinedAttention {
  public:
   DefinedAttention(const AttentionDesc& desc, const Values& qkv)
@@ -23,8 +27,9 @@ class DefinedAttention {
       for (int64_t i = 0; i < d_.length; ++i) {
         Normalize(n, h, i);
         for (int64_t j = 0; j < d_.length; ++j) {
-          for (int64_t c = 0; c < d_.size; ++c)
+          for (int64_t c = 0; c < d_.size; ++c) {
             out_[Out(n, h, i, c)] += P(n, h, i, j) * At(2, n, h, j, c);
+          }
         }
       }
     });
@@ -113,7 +118,7 @@ class DefinedAttention {
   std::vector<float> log_sums_;  // in the order of the calls of Normalize
 };
 
-// The results of a plan, with NaN in what it does not write.
+// The results of a plan; the arrays hold NaN before it writes them.
 struct AttentionResults {
   Values out, log_sums, dqkv;
 
@@ -144,7 +149,7 @@ TEST_P(AttentionPlanTest, MatchesTheDefinition) {
   ExpectClose(got.dqkv, Values::Of(packed, want.Backward(dout)), 1e-5f, "dqkv");
 }
 
-// Lengths within one block and beyond several; heads within 64 and 128 numbers and beyond.
+// The lengths fill one block or several; the heads have up to 64, up to 128, or more numbers.
 INSTANTIATE_TEST_SUITE_P(
     Of, AttentionPlanTest,
     testing::Values(AttentionDesc{1, 1, 1, 1}, AttentionDesc{2, 5, 3, 4},

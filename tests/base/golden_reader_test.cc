@@ -19,7 +19,7 @@ TEST(GoldenReaderTest, ReadsTextsNumbersAndTensorsOfEachCase) {
                                  "tensor x 2 3 : 1 2\n3 -0.5\n1e-3 6\n"
                                  "tensor loss : 1.25\n"
                                  "number rate 0.5\n"
-                                 "\ncase b\ntensor x 1 : 7\n");
+                                 "\ncase b of 2\ntensor x 1 : 7\n");
   ASSERT_EQ(cases.size(), 2u);
   EXPECT_EQ(cases[0].name, "a");
   EXPECT_EQ(cases[0].Text("layer"), "type: \"ReLU\"\n\n");
@@ -28,6 +28,7 @@ TEST(GoldenReaderTest, ReadsTextsNumbersAndTensorsOfEachCase) {
   EXPECT_THAT(cases[0].Tensor("loss").dims, ElementsAre());
   EXPECT_THAT(cases[0].Tensor("loss").values, ElementsAre(1.25f));
   EXPECT_EQ(cases[0].Number("rate"), 0.5);
+  EXPECT_EQ(cases[1].name, "b of 2");
   EXPECT_THAT(cases[1].Tensor("x").values, ElementsAre(7));
 }
 

@@ -10,7 +10,8 @@ namespace {
 
 TEST(JsonReaderTest, ReadsMembersOfTheirTypeAndElseTheFallback) {
   TRAINER_READS_JSON();
-  const auto json = ParseJsonObject(R"({"host": "a", "ranks": 2, "list": [1], "none": null})");
+  const auto json = ParseJsonObject(R"({"host": "a", "ranks": 2, "list": [1], "none": null,)"
+                                    R"("saves": true, "names": ["a", "b"]})");
   ASSERT_TRUE(json.has_value());
   EXPECT_EQ(JsonText(*json, "host"), "a");
   EXPECT_EQ(JsonText(*json, "ranks"), "");
@@ -21,6 +22,12 @@ TEST(JsonReaderTest, ReadsMembersOfTheirTypeAndElseTheFallback) {
   ASSERT_NE(JsonField(*json, "list"), nullptr);
   EXPECT_EQ(JsonField(*json, "list")->list_value().values_size(), 1);
   EXPECT_EQ(JsonField(*json, "missing"), nullptr);
+  EXPECT_TRUE(JsonFlag(*json, "saves"));
+  EXPECT_FALSE(JsonFlag(*json, "ranks"));
+  EXPECT_FALSE(JsonFlag(*json, "missing"));
+  EXPECT_THAT(JsonTexts(*json, "names"), testing::ElementsAre("a", "b"));
+  EXPECT_TRUE(JsonTexts(*json, "host").empty());
+  EXPECT_TRUE(JsonTexts(*json, "missing").empty());
 }
 
 TEST(JsonReaderTest, IsEmptyForTextThatIsNoObject) {

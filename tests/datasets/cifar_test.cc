@@ -71,7 +71,7 @@ TEST_P(Cifar10Test, WritesTheMeanOfTheTrainingImagesInTheOldForm) {
   EXPECT_FLOAT_EQ(mean.data(3071), 265.0f / 3);
 }
 
-// The middle of 32 pixels, which a net reads in TEST, is the image without its border.
+// A net in phase TEST reads the middle 32 pixels, which must be the image without its border.
 TEST_P(Cifar10Test, PutsABorderAroundEachImage) {
   constexpr size_t kSide = 36;
   const Cifar10Files made = WriteCifar10(folder_ / "in", folder_ / "out", GetParam(), 2);

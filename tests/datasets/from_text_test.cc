@@ -83,6 +83,27 @@ TEST_F(FromTextTest, RefusesAValidationSetThatLeavesNothing) {
   options.validation.count = 3;
   ExpectRefused(options, ErrorCode::kUsage,
                 "--val: 3 of 3 records were requested; it must be 1 to 2");
+  options.length = 7;
+  ExpectRefused(options, ErrorCode::kUsage,
+                "--val: the text has 1 record only; use a longer text or a lower --length");
+}
+
+TEST_F(FromTextTest, RefusesNamesThatAreTaken) {
+  ExpectRefused(Options("abcdefgh", 2, "t.h5"), ErrorCode::kUsage,
+                "t.txt, which is the text; choose another name");
+  TextOptions options = Options("abcdefgh", 2);
+  options.validation.count = 1;
+  options.validation_path = options.output;
+  ExpectRefused(options, ErrorCode::kUsage, "would be one set; choose another name");
+  options.validation_path = folder_ / "train.hdf5";  // the list is train.txt, too
+  ExpectRefused(options, ErrorCode::kUsage, "would be one set; choose another name");
+}
+
+TEST_F(FromTextTest, DoesNotOverwriteASet) {
+  const TextOptions options = Options("abcdefgh", 2);
+  WriteTextRecords(options);
+  EXPECT_THAT(ErrorOf([&] { WriteTextRecords(options); }),
+              Pair(ErrorCode::kCannotCreate, HasSubstr("already exists and is not overwritten")));
 }
 
 TEST_F(FromTextTest, RefusesOtherKindsOfSets) {

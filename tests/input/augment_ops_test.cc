@@ -299,6 +299,20 @@ TEST(AugmentOpsTest, BytesForADeviceAreChangedAlike) {
   }
 }
 
+TEST(AugmentOpsTest, KeepASinglePixelAndFlipFourChannels) {
+  const std::string pixels("\x0a\x14\x1e\x28\x32\x3c\x46\x50", 8);
+  const std::string all = "vflip: 1 random_affine_param { degrees: 180 } gaussian_blur_param { }";
+  for (const int channels : {1, 3, 4}) {
+    const std::string one = pixels.substr(0, static_cast<size_t>(channels));
+    const DatumView datum = OpsRecord(channels, 1, 1, one);
+    for (uint64_t number = 0; number < 9; ++number) {
+      EXPECT_EQ(ApplyOps(MakeOps(all), datum, number), ApplyOps(MakeOps(""), datum, number));
+    }
+  }
+  EXPECT_THAT(ApplyOps(MakeOps("vflip: 1"), OpsRecord(4, 2, 1, pixels), 0),
+              ElementsAre(20, 40, 60, 80, 10, 30, 50, 70));
+}
+
 TEST(AugmentOpsTest, RefuseFieldsThatMakeNoSense) {
   const auto refusal = [](const std::string& fields) {
     const Thrown thrown = Catch([&] { MakeOps(fields); });

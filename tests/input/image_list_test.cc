@@ -139,12 +139,15 @@ TEST_F(ImageListTest, RanksDivideSeveralLabels) {
   }
 }
 
-TEST_F(ImageListTest, MixupRefusesSeveralLabels) {
+TEST_F(ImageListTest, MixupAndCutMixRefuseSeveralLabels) {
   NumberedImages(2);
   List("p0.pgm 0 1\np1.pgm 1 0\n");
-  EXPECT_THAT(
-      Refusal("batch_size: 2 is_color: false", "transform_param { mixup: 1 mixup_classes: 2 }"),
-      Refuses(ErrorCode::kData, "has 2 labels, but mixup mixes one class per record"));
+  for (const std::string field : {"mixup", "cutmix"}) {
+    EXPECT_THAT(Refusal("batch_size: 2 is_color: false",
+                        "transform_param { " + field + ": 1 mixup_classes: 2 }"),
+                Refuses(ErrorCode::kData, "has 2 labels, but " + field +
+                                              " mixes one class per record; remove " + field));
+  }
 }
 
 TEST_F(ImageListTest, SplitsAtTheLastBlank) {

@@ -125,9 +125,8 @@ TEST(WindowsTest, RefuseChangesOfWholeImages) {
 
 constexpr char kRandomChanges[] =
     "mirror: true crop_size: 3 mixup: 0.5 cutmix: 1 mixup_classes: 20 vflip: 0.5 auto_augment: "
-    "RANDAUGMENT random_affine_param { degrees: 90 } gaussian_blur_param { } random_erasing_param "
-    "{ "
-    "probability: 1 }";
+    "RANDAUGMENT random_affine_param { degrees: 90 } gaussian_blur_param { } "
+    "random_erasing_param { probability: 1 }";
 
 TEST(NoAugmentTest, ARecordIsTheSameInEveryEpochAndInTest) {
   EverySource sources(4);

@@ -94,6 +94,15 @@ TEST(SolverDifferencesTest, PathsSeedAndDisplayAreHarmless) {
       ElementsAre("harmless net layer 'digits (2)' data_param.source: \"a/test\" -> \"b/test\""));
 }
 
+// The rate of lr_policy "plateau" follows the averaged loss.
+TEST(SolverDifferencesTest, TheAverageOfLossesAffectsARateThatFollowsTheLoss) {
+  EXPECT_THAT(SolverLines("momentum: 0.9\n", "momentum: 0.9 average_loss: 20\n"),
+              ElementsAre("harmless solver average_loss: 1 -> 20"));
+  EXPECT_THAT(
+      SolverLines("momentum: 0.9\n", "momentum: 0.9 average_loss: 20 lr_policy: \"plateau\"\n"),
+      Contains("affects solver average_loss: 1 -> 20"));
+}
+
 TEST(SolverDifferencesTest, TheSeedOfALayerAffectsResults) {
   EXPECT_THAT(SolverLines("source: \"a/train\" }",
                           "source: \"a/train\" } transform_param { random_seed: 3 }"),

@@ -13,7 +13,7 @@ namespace {
 using testing::ElementsAre;
 using testing::IsEmpty;
 
-// A trial whose finished stages have these scores, of which lower ones are better.
+// Returns a trial whose finished stages have these scores. Lower scores are better.
 TrialState After(const std::vector<double>& scores) {
   TrialState state;
   for (const double score : scores) state.stages.push_back({"", score, 0});
@@ -62,7 +62,7 @@ TEST(HalvingTest, TrialsThatDivergedOrAreOverDoNotContinue) {
   states[0] = After({0.1});
   states[0].over = true;  // `patience` ended it
   states[1].stages[0].mean = std::nullopt;
-  EXPECT_THAT(NextTrials(states, 3), ElementsAre(2)) << "two of six, one of which is over";
+  EXPECT_THAT(NextTrials(states, 3), ElementsAre(2)) << "two of six, and one of the two is over";
   for (TrialState& state : states) state.stages[0].mean = std::nullopt;
   EXPECT_THAT(NextTrials(states, 3), IsEmpty());
   TrialState ended;

@@ -88,6 +88,8 @@ TEST_F(LintTest, APlateauNeedsAMeanOfLosses) {
   const RateRange range = LintRates(spec, &diagnostics);
   EXPECT_FLOAT_EQ(range.first, 0.5f);
   EXPECT_FLOAT_EQ(range.last, 0.05f) << "the second step cannot come within 10 iterations";
+  const RateRange warm = LintRates(Spec(plateau + "average_loss: 5 warmup_iter: 6"), &diagnostics);
+  EXPECT_FLOAT_EQ(warm.last, 0.5f) << "the first window begins after the warm-up";
 }
 
 TEST_F(LintTest, ARateThatIsNotFiniteIsAnError) {

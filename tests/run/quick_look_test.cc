@@ -76,7 +76,7 @@ TEST_F(QuickLookTest, RefusesALimitThatIsNone) {
   EXPECT_THAT(ErrorOf([&] { ApplyLimit("3", &spec); }),
               Pair(ErrorCode::kUsage, HasSubstr("net.prototxt: --limit: no data layer of the "
                                                 "training net reads a set of records")));
-  EXPECT_THAT(ErrorOf([&] { ApplyOverfit(3, &spec); }),
+  EXPECT_THAT(ErrorOf([&] { ApplyOverfit(3, 1, &spec); }),
               Pair(ErrorCode::kUsage, HasSubstr("--overfit: no data layer of the training net")));
 }
 
@@ -148,7 +148,7 @@ TEST_F(QuickLookTest, OverfitReadsTheSameBatchesForTrainingAndTests) {
   job_.solver += "patience: 3 keep_best: 1 ema_decay: 0.9 warmup_iter: 900 snapshot_every: '1h'";
   job_.solver = Edited(job_.solver, "max_iter: 20", "max_iter: 100000 iter_size: 2");
   SolverSpec spec = Load();
-  ApplyOverfit(3, &spec);
+  ApplyOverfit(3, 1, &spec);
   const caffe::DataParameter train = DataOf(spec.train, &spec), test = DataOf(spec.tests[0], &spec);
   EXPECT_EQ(train.limit(), 96u) << "3 iterations of 2 passes of 16 records";
   EXPECT_FALSE(train.augment());
@@ -182,7 +182,7 @@ TEST_F(QuickLookTest, OverfitRefusesLayersThatMustDraw) {
          "draws its outputs at random (kind: BERNOULLI)"}}) {
     job_.net = Join(net, "\nlayer { name: 'draws' bottom: 'data' top: 'drawn' ", layer, " }");
     SolverSpec spec = Load();
-    EXPECT_THAT(ErrorOf([&] { ApplyOverfit(1, &spec); }),
+    EXPECT_THAT(ErrorOf([&] { ApplyOverfit(1, 1, &spec); }),
                 Pair(ErrorCode::kUsage,
                      EndsWith(Join("--overfit: layer 'draws' ", what,
                                    ", so its outputs differ each time the net reads a batch"))));
@@ -191,7 +191,7 @@ TEST_F(QuickLookTest, OverfitRefusesLayersThatMustDraw) {
 
 TEST_F(QuickLookTest, OverfitNeedsEnoughRecords) {
   SolverSpec spec = Load();
-  EXPECT_THAT(ErrorOf([&] { ApplyOverfit(7, &spec); }),
+  EXPECT_THAT(ErrorOf([&] { ApplyOverfit(7, 1, &spec); }),
               Pair(ErrorCode::kUsage,
                    AllOf(HasSubstr("net.prototxt:2"),
                          EndsWith("--overfit=7: layer 'digits' needs 112 records for that, and has "

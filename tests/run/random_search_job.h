@@ -42,7 +42,8 @@ class FakeTraining {
       WriteText(log, ReadText(log) + "error: it failed\n");
       return {code};
     }
-    const int iter = until.empty() ? 90 : UntilIter(until, 90);
+    const int last = until.empty() ? 90 : UntilIter(until, 90);
+    const int iter = early_ends.contains(name) ? early_ends[name] : last;
     const std::string scores =
         Join(R"({"event": "train", "iter": )", iter, R"(, "loss": 0.5})", "\n",
              R"({"event": "test", "iter": )", iter, R"(, "net": 0, "outputs": {"accuracy": )",
@@ -58,6 +59,7 @@ class FakeTraining {
   std::vector<std::string> last_words;       // of the last call
   std::map<std::string, double> accuracies;  // by the name of the run's folder
   std::map<std::string, int> codes;          // exit codes other than 0
+  std::map<std::string, int> early_ends;     // iterations at which `patience` ends runs
   bool silent = false;                       // reports neither tests nor losses
 
  private:

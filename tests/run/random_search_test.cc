@@ -157,6 +157,19 @@ TEST_F(RandomSearchTest, AFailedTrialIsTriedOnceInEachStart) {
   EXPECT_THAT(Table(), Not(HasSubstr("failed")));
 }
 
+TEST_F(RandomSearchTest, PatienceEndsATrialButNotOneWhoseOtherSeedFailed) {
+  options_.trials = 9;
+  options_.seeds = 2;
+  options_.stops_early = true;
+  training_.early_ends = {{"trial_0001_seed_1", 5}, {"trial_0002_seed_1", 5}};
+  training_.accuracies = {{"trial_0001_seed_1", 0.9}, {"trial_0002_seed_1", 0.8}};
+  training_.codes["trial_0001_seed_2"] = 74;
+  EXPECT_EQ(Run(), 74);
+  EXPECT_THAT(training_.calls, Not(Contains("trial_0002_seed_1 until 1/3")));
+  training_.codes.clear();
+  EXPECT_THAT(Calls(), Contains("trial_0001_seed_2 until 1/9"));
+}
+
 TEST_F(RandomSearchTest, ALossThatDivergesIsAResultUnlessAllDiverge) {
   options_.trials = 9;
   options_.stops_early = true;
@@ -164,6 +177,11 @@ TEST_F(RandomSearchTest, ALossThatDivergesIsAResultUnlessAllDiverge) {
   training_.accuracies["trial_0001"] = 0.9;  // before it diverged
   EXPECT_THAT(Calls(), Not(Contains("trial_0001 until 1/3")));
   EXPECT_THAT(Table(), HasSubstr("diverged"));
+  options_.folder = folder_ / "whole";
+  options_.stops_early = false;
+  EXPECT_EQ(Run(), 0);
+  EXPECT_THAT(ToText(ReadSearch(options_.folder)), HasSubstr("whole/trial_0002\n"))
+      << "the best of the others";
   options_.folder = folder_ / "all";
   for (int i = 1; i <= 9; ++i) training_.codes[Join("trial_000", i)] = 80;
   EXPECT_EQ(Run(), 80);

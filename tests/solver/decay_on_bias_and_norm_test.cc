@@ -1,4 +1,4 @@
-// decay_on_bias_and_norm: false in whole runs.
+// Whole runs with decay_on_bias_and_norm: false.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -15,7 +15,8 @@ using testing::Not;
 const std::string kDecayFields =
     "base_lr: 0.1 lr_policy: \"fixed\" momentum: 0.9 weight_decay: 0.05 max_iter: 6 ";
 
-// A net with weights, biases and normalisations; WEIGHT, BIAS, SCALE stand for `param` entries.
+// Returns a net with weights, biases and normalisations. The arguments are the `param` entries of
+// the weights, the biases and the scales.
 std::string DecayNet(const std::string& weight, const std::string& bias, const std::string& scale) {
   std::string net = R"(
 layer { name: "data" type: "DummyData" top: "x" top: "label" dummy_data_param {

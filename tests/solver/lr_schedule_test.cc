@@ -56,10 +56,10 @@ TEST(LrPolicyTest, MultistepTakesAtMostOneStepPerIteration) {
   LrSchedule schedule(solver);
   EXPECT_FALSE(schedule.Advance(4, 0));
   EXPECT_FLOAT_EQ(schedule.At(5).lr, LearningRate(solver, 5, 1)) << "before the step is taken";
-  EXPECT_EQ(schedule.steps(), 0);
+  EXPECT_EQ(schedule.NoteOf(4), "MultiStep Status: Iteration 4, step = 0");
   EXPECT_TRUE(schedule.Advance(5, 0));
   EXPECT_TRUE(schedule.Advance(5, 0));
-  EXPECT_EQ(schedule.steps(), 2);
+  EXPECT_EQ(schedule.NoteOf(5), "MultiStep Status: Iteration 5, step = 2");
   EXPECT_FALSE(schedule.Advance(500, 0));
   EXPECT_FLOAT_EQ(schedule.At(6).lr, 0.005f);
 }
@@ -88,7 +88,9 @@ TEST(LrPolicyTest, PlateauStartsAfterTheWarmupAndKeepsItsState) {
   caffe::SolverParameter solver = Policy("plateau");
   solver.add_plateau_winsize(2);
   solver.set_warmup_iter(5);
+  solver.add_stepvalue(1);  // which only multistep reads
   LrSchedule schedule(solver);
+  EXPECT_FLOAT_EQ(schedule.At(4).lr, 0.4f) << "the warm-up ends at base_lr";
   for (int iter = 0; iter < 5; ++iter) EXPECT_FALSE(schedule.Advance(iter, 1));
   EXPECT_FALSE(schedule.Advance(5, 3)) << "the losses of the warm-up do not count";
   EXPECT_FALSE(schedule.Advance(6, 4));

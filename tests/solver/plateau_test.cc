@@ -20,7 +20,7 @@ const std::string kPlateauFields = Join(
     "momentum: 0.9 display: 1 average_loss: 2 max_iter: ",
     kPlateauIterations, " ");
 
-// NVIDIA Caffe's rule, computed from the smoothed losses of the log.
+// Computes the rates by NVIDIA Caffe's rule from the smoothed losses of the log.
 std::vector<float> ExpectedRates(const std::vector<float>& losses, int warmup = 0) {
   const std::vector<int> windows = {3, 2};
   std::vector<float> rates;

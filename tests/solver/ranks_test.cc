@@ -230,7 +230,7 @@ layer { name: "loss" type: "SoftmaxWithLoss" bottom: "ip" bottom: "label" top: "
 
 TEST_P(ReplicasTest, LearnAttentionAsOneDoesAndGoOnBitForBit) {
   const auto [count, eager] = GetParam();
-  ExpectLikeOne(kReplicasAttention, "random_seed: 3 max_iter: 9 ");
+  ExpectLikeOne(kReplicasAttention, "random_seed: 3 max_iter: 6 ");
   const auto fields = [](int iterations) {
     return Join("random_seed: 3 max_iter: ", iterations, " ");
   };

@@ -32,7 +32,9 @@ class Reader {
       if (!(words >> keyword)) continue;
       if (!(words >> name)) Fail(Join("'", keyword, "' needs a name"));
       if (keyword == "case") {
-        cases_.emplace_back().name = name;
+        std::string rest;
+        std::getline(words, rest);
+        cases_.emplace_back().name = name + rest;
       } else if (cases_.empty()) {
         Fail(Join("'", keyword, "' comes before the first case"));
       } else if (keyword == "text") {

@@ -3,7 +3,7 @@
 // scripts/golden/ and kept in tests/golden/.
 //
 // The files are text: `#` comments, then cases of
-//   case NAME
+//   case NAME         all of the line, blanks too
 //   text KEY          any lines up to one that reads `end`: a layer, a solver
 //   tensor NAME DIMS... : numbers in row-major order, over as many lines as it takes
 //   number NAME VALUE

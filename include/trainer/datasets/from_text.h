@@ -26,8 +26,9 @@ struct TextResult {
 // that any file is a text. Array `data` (records, length) holds the characters, and `label` of the
 // same shape the character after each of them. An HDF5 file gets a list for HDF5Data next to it.
 //
-// Throws as ReadFile and OpenArrayWriter; kUsage for another kind of output and for a validation
-// set that leaves no record; kData for a text that is shorter than one record.
+// Throws as ReadFile and OpenArrayWriter; kCannotCreate for an output that exists; kUsage for
+// another kind of output, for names that are the text's or each other's, and for a validation set
+// that leaves no record; kData for a text that is shorter than one record.
 TextResult WriteTextRecords(const TextOptions& options);
 
 }  // namespace trainer

@@ -23,10 +23,11 @@ void ApplyLimit(const std::string& limit, SolverSpec* spec);
 
 // Changes the solver so that it trains and tests on the same `batches` batches in every epoch,
 // without random changes of images, dropout, stochastic depth, noise, label smoothing, weight decay
-// and averaged weights, at a constant learning rate, and writes no snapshots. Throws kUsage if the
+// and averaged weights, at a constant learning rate, and writes no snapshots. `parts` is the number
+// of batches that a pass reads over all ranks (see BatchParts). Throws kUsage if the
 // training net reads no set of records, or one with too few of them, and if a layer must draw
 // random numbers: pooling that is STOCHASTIC, noise that is BERNOULLI.
-void ApplyOverfit(int batches, SolverSpec* spec);
+void ApplyOverfit(int batches, int parts, SolverSpec* spec);
 
 // Changes the solver to one iteration, and one batch per test after it, without snapshots.
 void ApplyQuick(SolverSpec* spec);

@@ -66,10 +66,9 @@ class LrSchedule {
   // What PlaceInSchedule returns for update `iter`.
   std::string PlaceOf(int iter) const { return PlaceInSchedule(solver_, iter, steps_); }
 
-  // How many steps the policy has taken.
-  int steps() const { return steps_; }
   // Returns the note that Caffe (multistep) or NVIDIA Caffe (plateau) logs after a step.
   std::string NoteOf(int iter) const;
+  // Sets the fields of the state in which a snapshot stores the steps and the least loss.
   void Save(caffe::SolverState* state) const;
   void Restore(const caffe::SolverState& state);
 

@@ -16,8 +16,8 @@ namespace {
 // second-level cache together with the queries, keys and values that it is made from.
 constexpr int64_t kQueryBlock = 64, kKeyBlock = 128;
 
-// A sequence cut into equal blocks of about `wanted` positions; the last one may be shorter. Equal
-// blocks leave no block of one or two positions, for which the library's products are slow.
+// Cuts a sequence into equal blocks of about `wanted` positions; the last one may be shorter. Equal
+// blocks avoid a last block of one or two positions, for which the library's products are slow.
 struct SequenceBlocks {
   int64_t length, count, size;
 
@@ -42,8 +42,8 @@ struct MutableMatrixAt {
   int64_t step;
 };
 
-// c (m, n) = scale * op(a) (m, k) * op(b) (k, n) [+ c]. Runs on the calling thread inside a
-// parallel region.
+// Computes c (m, n) = scale * op(a) (m, k) * op(b) (k, n) [+ c]. The library uses the calling
+// thread only, because it is inside a parallel region.
 void MultiplyBlock(bool trans_a, bool trans_b, int64_t m, int64_t n, int64_t k, float scale,
                    const MatrixAt& a, const MatrixAt& b, bool add, const MutableMatrixAt& c) {
   const InLibraryCall mark;
@@ -52,12 +52,14 @@ void MultiplyBlock(bool trans_a, bool trans_b, int64_t m, int64_t n, int64_t k, 
                 "a matrix product");
 }
 
-// How many of a block's keys the query of row 0 sees. With `causal`, each following row sees one
-// more; without, all rows see all `columns`.
+// Counts the keys of a block that each query of a block sees. With `causal`, the query of row 0
+// sees `first` keys, which may be negative, and each following row sees one more. Without, all rows
+// see all `columns`.
 struct VisibleKeys {
   int64_t first, columns;
   bool causal;
 
+  // Returns the number of keys, from the first one on, that the query of a row sees.
   HD int64_t OfRow(int64_t row) const {
     const int64_t seen = first + row;
     if (!causal || seen > columns) return columns;
@@ -71,7 +73,7 @@ struct RunningSoftmax {
   float* scores;
   VisibleKeys visible;
   bool is_first;
-  float *top, *sum;  // per row: the maximum, and the sum of exp(score - maximum)
+  float *top, *sum;  // the maximum of each row, and the sum of exp(score - maximum)
   MutableMatrixAt out;
   int64_t size;
 
@@ -123,18 +125,18 @@ struct ScoreGradients {
   __attribute__((always_inline)) void operator()(int64_t r) const {
     const int64_t columns = visible.columns, seen = visible.OfRow(r);
     float *const s = scores + r * columns, *const g = gradients + r * columns;
-    const float top = log_sums[r], mean = delta[r];
+    const float top = log_sums[r], mean = delta[r], by = scale;
 #pragma GCC ivdep
     for (int64_t i = 0; i < seen; ++i) {
       const float p = Exp(s[i] - top);
       s[i] = p;
-      g[i] = p * (g[i] - mean) * scale;
+      g[i] = p * (g[i] - mean) * by;
     }
     for (int64_t i = seen; i < columns; ++i) s[i] = g[i] = 0;
   }
 };
 
-// delta = the sum over the head of out * dout: what a softmax subtracts from its gradient.
+// Computes delta, the sum over the head of out * dout, which the gradient of a softmax subtracts.
 struct OutputDots {
   MatrixAt out, dout;
   int64_t size;
@@ -184,7 +186,7 @@ class CpuAttention final : public AttentionPrimitive {
   }
 
  private:
-  // Where a head of an item begins in each array.
+  // The offset of a head of an item in each array.
   struct Head {
     int64_t qkv, out, log_sums;
   };
@@ -205,7 +207,7 @@ class CpuAttention final : public AttentionPrimitive {
     });
   }
 
-  // Rows of q (0), k (1) or v (2) of a head, from position `row` on.
+  // Returns the rows of q (0), k (1) or v (2) of a head, from position `row` on.
   MatrixAt Rows(const float* qkv, int which, int64_t row) const {
     const int64_t c = desc_.Channels();
     return {qkv + row * 3 * c + which * c, 3 * c};

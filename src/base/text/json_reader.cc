@@ -25,4 +25,17 @@ std::string JsonText(const JsonObject& json, const std::string& name) {
   return value == nullptr ? "" : value->string_value();
 }
 
+bool JsonFlag(const JsonObject& json, const std::string& name) {
+  const JsonElement* const value = JsonField(json, name);
+  return value != nullptr && value->bool_value();
+}
+
+std::vector<std::string> JsonTexts(const JsonObject& json, const std::string& name) {
+  std::vector<std::string> texts;
+  const JsonElement* const list = JsonField(json, name);
+  if (list == nullptr) return texts;
+  for (const JsonElement& text : list->list_value().values()) texts.push_back(text.string_value());
+  return texts;
+}
+
 }  // namespace trainer

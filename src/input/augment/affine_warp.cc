@@ -17,7 +17,7 @@ int64_t FixedPoint(double value) {
 }
 
 // The points of the old image that the middles of a row's pixels show.
-struct WarpRow {
+struct RowPoints {
   int64_t x, y;            // of the first pixel
   int64_t x_step, y_step;  // from one pixel to the next
 };
@@ -29,7 +29,7 @@ struct OldImage {
   bool Holds(int64_t x, int64_t y) const { return x >= 0 && x < width && y >= 0 && y < height; }
 };
 
-void WarpRowNearest(const OldImage& old, WarpRow at, const WarpStyle& style, int64_t y,
+void WarpRowNearest(const OldImage& old, RowPoints at, const WarpStyle& style, int64_t y,
                     const PixelSpan& part) {
   const int64_t plane = old.height * old.width;
   for (int64_t x = 0; x < part.width; ++x, at.x += at.x_step, at.y += at.y_step) {
@@ -47,8 +47,7 @@ struct Between {
   int64_t first, second;
   uint32_t weight;
   Between(int64_t point, int64_t size) {
-    const int64_t from =
-        point - (1 << (kPointBits - 1));  // the middle of a pixel is a whole number
+    const int64_t from = point - (1 << (kPointBits - 1));  // whole at the middle of a pixel
     const int64_t place = from >> kPointBits;
     weight = static_cast<uint32_t>(from & ((1 << kPointBits) - 1)) >> (kPointBits - kWeightBits);
     first = std::clamp<int64_t>(place, 0, size - 1);
@@ -56,7 +55,7 @@ struct Between {
   }
 };
 
-void WarpRowBilinear(const OldImage& old, WarpRow at, const WarpStyle& style, int64_t y,
+void WarpRowBilinear(const OldImage& old, RowPoints at, const WarpStyle& style, int64_t y,
                      const PixelSpan& part) {
   constexpr uint32_t kOne = 1u << kWeightBits, kHalf = 1u << (2 * kWeightBits - 1);
   const int64_t plane = old.height * old.width;
@@ -99,8 +98,8 @@ AffineMap MapOf(const AffineChange& change, int64_t height, int64_t width) {
 
 void WarpAffine(const AffineMap& map, const WarpStyle& style, const PixelSpan& part) {
   const OldImage old{CopyPixels(part), part.height, part.width};
-  WarpRow row{FixedPoint(map.x0 + (map.xx + map.xy) / 2),
-              FixedPoint(map.y0 + (map.yx + map.yy) / 2), FixedPoint(map.xx), FixedPoint(map.yx)};
+  RowPoints row{FixedPoint(map.x0 + (map.xx + map.xy) / 2),
+                FixedPoint(map.y0 + (map.yx + map.yy) / 2), FixedPoint(map.xx), FixedPoint(map.yx)};
   const int64_t x_down = FixedPoint(map.xy), y_down = FixedPoint(map.yy);
   for (int64_t y = 0; y < part.height; ++y, row.x += x_down, row.y += y_down) {
     style.bilinear ? WarpRowBilinear(old, row, style, y, part)

@@ -33,8 +33,8 @@ struct WarpStyle {
 };
 
 // Replaces each pixel by the old image's at the point to which the map leads. Coordinates have 16
-// fractional bits, so the result does not depend on the processor. It equals Pillow's for the
-// nearest pixel bit for bit, and within one level for bilinear.
+// fractional bits, so the result does not depend on the processor. With the nearest pixel it equals
+// Pillow's bit for bit; with bilinear pixels it is within one level of Pillow's.
 void WarpAffine(const AffineMap& map, const WarpStyle& style, const PixelSpan& part);
 
 }  // namespace trainer

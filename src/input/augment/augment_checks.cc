@@ -70,7 +70,7 @@ void Augment::CheckAutoAugment() const {
 
 void Augment::CheckBlur() const {
   constexpr uint32_t kMostSide = 255;
-  constexpr float kMostSigma = 40;  // 3 * sigma is half the largest kernel
+  constexpr float kMostSigma = 40;  // its kernel, 241, is not larger than kMostSide
   constexpr char kParam[] = "gaussian_blur_param";
   const caffe::GaussianBlurParameter& param = param_.gaussian_blur_param();
   CheckRange(kParam, "probability", param.probability(), 0, 1);

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <cstdint>
 
 #include "augment/pixel_rows.h"
@@ -37,7 +36,7 @@ ByteTable TableOf(const Change& change) {
   return table;
 }
 
-// Returns the grey of pixel x of a row: Pillow's mode L. Of three channels blue comes first.
+// Returns the grey of a pixel as Pillow's mode L has it. Of three channels blue comes first.
 int GreyOf(const PixelSpan& part, int64_t y, int64_t x) {
   if (part.channels == 1) return part.Row(0, y)[x];
   return (part.Row(2, y)[x] * 19595 + part.Row(1, y)[x] * 38470 + part.Row(0, y)[x] * 7471 +

@@ -1,6 +1,6 @@
 #pragma once
-// Changes of an image's bytes that equal Pillow's bit for bit. The names are those of torchvision's
-// operations; the functions of Pillow that compute the same are in brackets.
+// Changes of an image's bytes that equal Pillow's bit for bit, named as torchvision's operations.
+// The functions of Pillow that compute the same are in brackets.
 
 #include "trainer/input/augment.h"
 
@@ -14,8 +14,10 @@ void ByteContrast(float factor, const PixelSpan& part);    // its mean grey (Ima
 void ByteColor(float factor, const PixelSpan& part);       // its greys (ImageEnhance.Color)
 void Sharpness(float factor, const PixelSpan& part);  // a smooth image (ImageEnhance.Sharpness)
 
-void Posterize(int bits, const PixelSpan& part);        // keeps the upper bits (ImageOps.posterize)
-void Solarize(float threshold, const PixelSpan& part);  // inverts from it on (ImageOps.solarize)
+// Keeps this number of upper bits (ImageOps.posterize).
+void Posterize(int bits, const PixelSpan& part);
+// Inverts the bytes that are not below the threshold (ImageOps.solarize).
+void Solarize(float threshold, const PixelSpan& part);
 // Stretches the values of each channel to 0 to 255 (ImageOps.autocontrast).
 void AutoContrast(const PixelSpan& part);
 // Makes all values of each channel about equally frequent (ImageOps.equalize).

@@ -33,7 +33,7 @@ int64_t MirroredPlace(int64_t place, int64_t size) {
   return place < size ? place : 2 * size - 2 - place;
 }
 
-// Writes the blurred row to `to`, with 8 fractional bits. `padded` is memory.
+// Writes the blurred row to `to`, with 8 fractional bits. `padded` is overwritten.
 void BlurRow(const std::vector<uint32_t>& weights, const uint8_t* from, int64_t width,
              std::vector<uint8_t>* padded, uint16_t* to) {
   const auto half = static_cast<int64_t>(weights.size() / 2);

@@ -2,8 +2,8 @@
 
 #include "shared/checks.h"
 #include "shared/index_checks.h"
-#include "trainer/backend/loops/map.h"
 #include "trainer/backend/loops/map_ranges.h"
+#include "trainer/backend/loops/map_rows.h"
 #include "trainer/base/text/text.h"
 #include "trainer/tensor/nchw_order.h"
 
@@ -12,38 +12,45 @@ namespace {
 
 constexpr char kEmbedParam[] = "embed_param";
 
-// Computes element i of y: weight[index][column] + bias[column], or NaN for a bad index, which is
-// also reported.
-struct TakeRow {
+// Computes the vector of one index: weight[index] + bias, or NaN for a bad index, which is also
+// reported. The elements of a vector are out.channels apart in memory: 1, or in an image a pixel.
+struct TakeVector {
   const float *index, *weight, *bias;
   float* y;
   NchwOrder in, out;
   LabelRule rule;
-  int64_t columns;
 
-  HD void operator()(int64_t i) const {
-    const int64_t at = out.Plain(i), row = at / columns, j = at % columns;
-    const int64_t c = rule.Read(index[in.Memory(row)]);
-    const float added = bias == nullptr ? 0.0f : bias[j];
-    y[i] = c < 0 ? NAN : weight[c * columns + j] + added;
+  template <class Row>
+  HD void operator()(const Row& row) const {
+    const int64_t c = rule.Read(index[in.Memory(row.index)]), step = out.channels;
+    const float* const from = weight + (c < 0 ? 0 : c) * row.length;
+    float* const to = y + out.Memory(row.index * row.length);
+    row.ForEach([&](int64_t j) {
+      const float added = bias == nullptr ? 0.0f : bias[j];
+      to[j * step] = c < 0 ? NAN : from[j] + added;
+    });
   }
 };
 
-// Adds column j of the gradients of weight and bias; each may be null. One thread adds all rows of
-// a column, in order, so that rows with the same index give the same sum on every run.
-struct AddColumn {
+// Adds columns [begin, end) of the gradients of weight and bias; each may be null. One thread adds
+// all rows of a column, in order, so that rows with the same index give the same sum on every run.
+struct AddColumns {
   const float *index, *dy;
   float *dweight, *dbias;
   NchwOrder in, out;
   LabelRule rule;
   int64_t rows, columns;
 
-  HD void operator()(int64_t j) const {
+  HD void operator()(int64_t begin, int64_t end) const {
+    const int64_t step = out.channels;
     for (int64_t row = 0; row < rows; ++row) {
       const int64_t c = rule.Read(index[in.Memory(row)]);
-      const float d = dy[out.Memory(row * columns + j)];
-      if (dweight != nullptr && c >= 0) dweight[c * columns + j] += d;
-      if (dbias != nullptr) dbias[j] += d;
+      const float* const d = dy + out.Memory(row * columns);
+      if (dweight != nullptr && c >= 0) {
+        float* const to = dweight + c * columns;
+        for (int64_t j = begin; j < end; ++j) to[j] += d[j * step];
+      }
+      for (int64_t j = begin; dbias != nullptr && j < end; ++j) dbias[j] += d[j * step];
     }
   }
 };
@@ -75,9 +82,9 @@ class Embed final : public Layer {
 
   void Forward(const RunContext& run) override {
     ReportBadIndices(run, 0, rule_);
-    ForEach(run.device(), run.Output(0).Count(),
-            TakeRow{run.Input(0).f32(), run.Param(0), run.ParamOrNull(1), run.Output(0).f32(), in_,
-                    out_, rule_, columns_});
+    MapRows(run.device(), run.Input(0).Count(), columns_,
+            TakeVector{run.Input(0).f32(), run.Param(0), run.ParamOrNull(1), run.Output(0).f32(),
+                       in_, out_, rule_});
   }
 
   void ThrowInputError(const RunContext& run, int64_t at, float index) const override {
@@ -85,10 +92,10 @@ class Embed final : public Layer {
   }
 
   void Backward(const RunContext& run) override {
-    ForEachTask(
+    ForEachRange(
         run.device(), columns_, run.Input(0).Count(),
-        AddColumn{run.Input(0).f32(), run.GradOutput(0).f32(), run.GradParam(0),
-                  run.GradParamOrNull(1), in_, out_, rule_, run.Input(0).Count(), columns_});
+        AddColumns{run.Input(0).f32(), run.GradOutput(0).f32(), run.GradParam(0),
+                   run.GradParamOrNull(1), in_, out_, rule_, run.Input(0).Count(), columns_});
   }
 
  private:

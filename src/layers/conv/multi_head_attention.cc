@@ -112,7 +112,7 @@ class MultiHeadAttention final : public Layer {
     return product;
   }
 
-  // The bias that follows weight number `weight`, and its gradient; null without biases.
+  // Return the bias that follows weight number `weight`, and its gradient; null without biases.
   const float* Bias(const RunContext& run, int weight) const {
     return spec_.proto().attention_param().bias_term() ? run.Param(weight + 1) : nullptr;
   }

@@ -12,7 +12,7 @@ namespace trainer {
 namespace {
 
 constexpr char kDiceLossParam[] = "dice_loss_param";
-constexpr float kNoDiceTarget = -1;  // of a position that does not count
+constexpr float kNoDiceTarget = -1;  // the target of a position that does not count
 
 // Finds the target of each score: bottom 1 holds a class label per position, or targets from 0 to 1
 // in the order of the scores.
@@ -186,8 +186,8 @@ class DiceLoss final : public Layer {
 const RegisterLayer<DiceLoss> kDiceLoss(
     "DiceLoss",
     {.text = "The mean over items and channels of 1 - (2 sum p t + smooth) / (sum p + sum t + "
-             "smooth), with sums over all positions: a loss for segmentation, which small objects "
-             "change as much as large ones.\n"
+             "smooth), with sums over all positions: a loss for segmentation in which small "
+             "objects count as much as large ones.\n"
              "bottom 0: probabilities p (N, C, ...), of a Sigmoid or Softmax layer. bottom 1: a "
              "class label for each position, as for SoftmaxWithLoss (t is 1 in the label's "
              "channel, else 0), or targets t from 0 to 1 of the same shape as bottom 0. Positions "

@@ -43,10 +43,7 @@ class KLDivergenceLoss final : public Layer {
     if (loss.has_label_smoothing()) RefuseLabelField("label_smoothing");
   }
 
-  void UseAllReduce(const AllReduceFn& replicas) override { total_.Use(replicas); }
-
   void Setup(SetupContext& ctx) override {
-    ctx.UsesAllReduce();
     RequireF32(ctx, spec_);
     RequireEqualShapes(ctx, spec_);
     const Shape& scores = ctx.Input(0);

@@ -1,5 +1,6 @@
+#include <type_traits>
+
 #include "shared/checks.h"
-#include "trainer/backend/loops/map_ranges.h"
 #include "trainer/backend/loops/map_rows.h"
 #include "trainer/backend/memory/nchw_copy.h"
 #include "trainer/backend/memory/scratch_layout.h"
@@ -11,8 +12,8 @@ namespace {
 constexpr char kLayerNormParam[] = "layer_norm_param";
 
 // Computes one row: its mean, 1 / sqrt(variance + eps), and y. factor and offset are null if they
-// are not learned.
-template <class T>
+// are not learned. Contiguous is std::true_type if the elements of a row are neighbours in memory.
+template <class T, class Contiguous>
 struct LayerNormStandardize {
   const T* x;
   const float *factor, *offset;
@@ -23,7 +24,7 @@ struct LayerNormStandardize {
 
   template <class Row>
   HD void operator()(const Row& row) const {
-    const int64_t at = rows.Start(row.index), step = rows.inner;
+    const int64_t at = rows.Start(row.index), step = Contiguous::value ? 1 : rows.inner;
     const float by = 1 / static_cast<float>(row.length);
     const float m = row.Sum([&](int64_t i) { return Load(x[at + i * step]); }) * by;
     const float variance = by * row.Sum([&](int64_t i) {
@@ -43,7 +44,7 @@ struct LayerNormStandardize {
 };
 
 // dx = (dz - mean dz - z * mean (dz * z)) * inverse with dz = dy * factor, z the standardized x.
-template <class T>
+template <class T, class Contiguous>
 struct LayerNormInputGradient {
   const T *x, *dy;
   const float *factor, *mean, *inverse;
@@ -52,7 +53,7 @@ struct LayerNormInputGradient {
 
   template <class Row>
   HD void operator()(const Row& row) const {
-    const int64_t at = rows.Start(row.index), step = rows.inner;
+    const int64_t at = rows.Start(row.index), step = Contiguous::value ? 1 : rows.inner;
     const float m = mean[row.index], v = inverse[row.index];
     const float by = 1 / static_cast<float>(row.length);
     const auto z = [&](int64_t i) { return (Load(x[at + i * step]) - m) * v; };
@@ -69,7 +70,7 @@ struct LayerNormInputGradient {
 
 // Adds to the gradients of factor and offset at kPlaces neighbouring elements, over all rows.
 // Either may be null.
-template <class T>
+template <class T, class Contiguous>
 struct AddParamGradients {
   static constexpr int kPlaces = 16;
   const T *x, *dy;
@@ -81,11 +82,12 @@ struct AddParamGradients {
     const int64_t first = task * kPlaces, left = rows.length - first;
     const int places = left < kPlaces ? static_cast<int>(left) : kPlaces;
     float along[kPlaces] = {}, plain[kPlaces] = {};
+    const int64_t step = Contiguous::value ? 1 : rows.inner;
     for (int64_t r = 0; r < rows.count; ++r) {
-      const int64_t at = rows.Start(r) + first * rows.inner;
+      const int64_t at = (Contiguous::value ? r * rows.length : rows.Start(r)) + first * step;
       for (int p = 0; p < places; ++p) {
-        const float d = Load(dy[at + p * rows.inner]);
-        along[p] += d * ((Load(x[at + p * rows.inner]) - mean[r]) * inverse[r]);
+        const float d = Load(dy[at + p * step]);
+        along[p] += d * ((Load(x[at + p * step]) - mean[r]) * inverse[r]);
         plain[p] += d;
       }
     }
@@ -136,33 +138,50 @@ class LayerNorm final : public Layer {
     const std::span<std::byte> kept = run.Workspace();
     DispatchDtype(run.Input(0).dtype, [&](auto tag) {
       using T = typename decltype(tag)::Type;
-      MapRows(run.device(), rows_.count, rows_.length,
-              LayerNormStandardize<T>{run.Input(0).As<T>(), run.ParamOrNull(0), run.ParamOrNull(1),
-                                      mean_.At(kept), inverse_.At(kept), run.Output(0).As<T>(),
-                                      rows_, spec_.proto().layer_norm_param().eps()});
+      ForStep([&](auto contiguous) {
+        MapRows(run.device(), rows_.count, rows_.length,
+                LayerNormStandardize<T, decltype(contiguous)>{
+                    run.Input(0).As<T>(), run.ParamOrNull(0), run.ParamOrNull(1), mean_.At(kept),
+                    inverse_.At(kept), run.Output(0).As<T>(), rows_,
+                    spec_.proto().layer_norm_param().eps()});
+      });
     });
   }
 
   void Backward(const RunContext& run) override {
-    const float* const mean = mean_.At(run.Workspace());
-    const float* const inverse = inverse_.At(run.Workspace());
     DispatchDtype(run.Input(0).dtype, [&](auto tag) {
       using T = typename decltype(tag)::Type;
-      const T *x = run.Input(0).As<T>(), *dy = run.GradOutput(0).As<T>();
-      float *const factor = run.GradParamOrNull(0), *const offset = run.GradParamOrNull(1);
-      if (factor != nullptr || offset != nullptr) {
-        using Add = AddParamGradients<T>;
-        ForEachTask(run.device(), (rows_.length + Add::kPlaces - 1) / Add::kPlaces,
-                    rows_.count * Add::kPlaces, Add{x, dy, mean, inverse, factor, offset, rows_});
-      }
-      if (!run.NeedsGradInput(0)) return;
-      MapRows(run.device(), rows_.count, rows_.length,
-              LayerNormInputGradient<T>{x, dy, run.ParamOrNull(0), mean, inverse,
-                                        run.GradInput(0).As<T>(), rows_});
+      ForStep([&](auto contiguous) { ComputeGradients<T, decltype(contiguous)>(run); });
     });
   }
 
  private:
+  // Calls f with the type Contiguous of the functors above.
+  template <class F>
+  void ForStep(const F& f) const {
+    if (rows_.inner == 1) return f(std::true_type{});
+    f(std::false_type{});
+  }
+
+  // Computes the gradients of scale and bias, and of the input if it needs one.
+  template <class T, class Contiguous>
+  void ComputeGradients(const RunContext& run) const {
+    const float* const mean = mean_.At(run.Workspace());
+    const float* const inverse = inverse_.At(run.Workspace());
+    const T *x = run.Input(0).As<T>(), *dy = run.GradOutput(0).As<T>();
+    float *const factor = run.GradParamOrNull(0), *const offset = run.GradParamOrNull(1);
+    if (factor != nullptr || offset != nullptr) {
+      using Add = AddParamGradients<T, Contiguous>;
+      const int64_t tasks = (rows_.length + Add::kPlaces - 1) / Add::kPlaces;
+      ForEach(run.device(), tasks, Add{x, dy, mean, inverse, factor, offset, rows_},
+              rows_.count * Add::kPlaces);
+    }
+    if (!run.NeedsGradInput(0)) return;
+    MapRows(run.device(), rows_.count, rows_.length,
+            LayerNormInputGradient<T, Contiguous>{x, dy, run.ParamOrNull(0), mean, inverse,
+                                                  run.GradInput(0).As<T>(), rows_});
+  }
+
   LayerSpec spec_;
   Rows rows_;
   ScratchRegion<float> mean_,

@@ -140,7 +140,8 @@ void ReadResults(const JsonObject& json, RunCard* card) {
                  static_cast<int64_t>(JsonNumber(best, "iter")), JsonText(best, "weights")};
   }
   card->test_iter = static_cast<int64_t>(JsonNumber(test, "iter"));
-  for (const auto& [name, value] : ObjectIn(test, "outputs").fields()) {
+  const JsonObject outputs = ObjectIn(test, "outputs");
+  for (const auto& [name, value] : outputs.fields()) {
     card->test.emplace_back(name, value.number_value());
   }
   std::ranges::sort(card->test);

@@ -40,8 +40,7 @@ class MetricsReader {
     if (event == "snapshot") Snapshot(line);
     if (event != "end") return;
     history_.ended = true;
-    const auto early = line.fields().find("stopped_early");
-    history_.stopped_early = early != line.fields().end() && early->second.bool_value();
+    history_.stopped_early = JsonFlag(line, "stopped_early");
   }
 
  private:

@@ -153,6 +153,12 @@ std::vector<RunDifference> CompareSolvers(const caffe::SolverParameter& a,
     solver->clear_test_net_param();
   }
   CompareFields("solver", own_a, own_b, &differences);
+  const bool rate_follows_loss = a.lr_policy() == "plateau" || b.lr_policy() == "plateau";
+  for (RunDifference& difference : differences) {
+    if (rate_follows_loss && difference.what == "solver average_loss") {
+      difference.kind = DifferenceKind::kAffects;
+    }
+  }
   CompareNets("net", NetIn(a), NetIn(b), &differences);
   for (int i = 0; i < std::max(a.test_net_param_size(), b.test_net_param_size()); ++i) {
     CompareNets(Join("test net ", i), TestNetIn(a, i), TestNetIn(b, i), &differences);

@@ -1,5 +1,7 @@
 #include "trainer/monitor/card_observer.h"
 
+#include <glog/logging.h>
+
 #include <algorithm>
 #include <span>
 #include <utility>
@@ -61,7 +63,7 @@ void CardObserver::ReadHistory() {
     history_ = ReadRunMetrics(options_.folder);
     if (!history_.loss.empty()) card_.loss = history_.loss.back().value;
   } catch (const Error& e) {
-    WarnOfRunFolder(Join("the new card lacks earlier starts of the run: ", e.what()));
+    LOG(WARNING) << EscapeControl(Join("the new card lacks earlier starts of the run: ", e.what()));
   }
 }
 

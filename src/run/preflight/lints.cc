@@ -204,12 +204,12 @@ void LintUnfreezing(const SolverSpec& spec, Diagnostics* diagnostics) {
   }
 }
 
-// Returns how many steps of a policy multistep or plateau can be over at `iter`. For plateau that
-// is their number if the loss never falls.
+// Returns how many steps a policy multistep or plateau has taken at `iter`. For plateau it assumes
+// that the loss never falls: the first window then begins at the end of the warm-up.
 int MostSteps(const caffe::SolverParameter& proto, int iter) {
   const bool plateau = proto.lr_policy() == "plateau";
   int steps = 0;
-  int64_t at = 0;
+  int64_t at = std::max(proto.warmup_iter(), proto.rampup_interval());
   for (const int step : plateau ? proto.plateau_winsize() : proto.stepvalue()) {
     at = plateau ? at + step : step;
     steps += at <= iter ? 1 : 0;

@@ -119,7 +119,7 @@ void RequireFittingOptions(const GridOptions& options) {
   }
   if (options.stops_early && options.trials < kFewestTrials) {
     refuse(Join("--stop=asha needs --trials=", kFewestTrials, " or more: a third of ",
-                kFewestTrials, " trials goes on twice, so one of them reaches its end"));
+                kFewestTrials, " trials continues twice, so one of them reaches its end"));
   }
 }
 

@@ -122,8 +122,10 @@ class SearchWorker {
       PrepareFolder(options_, run);
       TrialResult result = ReadTrialResult(run, best_output_);
       if (!HasReached(result, stage)) {
-        LOG(INFO) << name << ", until " << stage << ": its log is " << EscapeControl(run.log);
-        const ExitStatus status = runner_.Train(run, stage == kWholeRun ? "" : stage);
+        const std::string until = stage == kWholeRun ? "" : stage;
+        LOG(INFO) << name << (until.empty() ? "" : ", until " + until) << ": its log is "
+                  << EscapeControl(run.log);
+        const ExitStatus status = runner_.Train(run, until);
         if (TrialRunner::IsStop(status)) {
           progress_.Say(Join(name, ": ", TrialRunner::DescribeStop(status)));
           return false;
@@ -134,7 +136,6 @@ class SearchWorker {
       if (!result.IsFinished()) state.failure = result.exit_code.value_or(0);
       state.diverged = state.diverged || result.HasDiverged();
       if (state.failure != 0 || state.diverged) break;
-      state.over = state.over || result.iter < LastIterOf(stage, result.max_iter);
     }
     if (state.failure == 0) Complete(stage, results, &state);
     folder_.Write(state);
@@ -149,14 +150,17 @@ class SearchWorker {
            result.iter >= LastIterOf(stage, result.max_iter);
   }
 
-  // Adds the finished stage to the state.
+  // Adds the finished stage to the state. A run that ended earlier by `patience` ends its trial.
   void Complete(const std::string& stage, std::span<const TrialResult> results,
                 TrialState* state) const {
+    const bool ended_early = std::ranges::any_of(results, [&](const TrialResult& result) {
+      return result.iter < LastIterOf(stage, result.max_iter);
+    });
     MeanScore score = MeanOf(results);
     if (state->diverged) score.mean.reset();
     state->lower_is_better = score.lower_is_better;
     state->stages.push_back({stage, score.mean, score.spread});
-    state->over = state->over || state->diverged || state->stages.size() == stages_.size();
+    state->over = ended_early || state->diverged || state->stages.size() == stages_.size();
   }
 
   // Says how a trial ended.

@@ -30,6 +30,7 @@ TrialReport ReadSearch(const std::string& path) {
     const auto state = std::ranges::find(states, row.trial().number, &TrialState::number);
     row.stages = state->stages.size();
     if (state->failure != 0 || row.stages > 0) row.state = state->Text();
+    if (state->diverged) row.score.mean.reset();  // the search ranks it last, too
   }
   SortByScore(&report.rows);
   return report;

@@ -25,26 +25,12 @@ namespace {
 constexpr char kSearchName[] = "search.json";
 constexpr uint64_t kStateMaxBytes = 1 << 20;
 
-// Reads a file of the folder. Throws kData if it is no JSON object.
+// Reads a file of the folder. Throws kData if it is not a JSON object.
 JsonObject ReadJson(const std::string& path) {
   std::optional<JsonObject> json = ParseJsonObject(ReadFile(path, kStateMaxBytes));
   if (json) return *json;
   throw Error(ErrorCode::kData, {path},
               "is not a file that a search wrote; remove it, and the search writes it again");
-}
-
-// Returns the member of the object as a list of texts.
-std::vector<std::string> TextsOf(const JsonObject& json, const std::string& name) {
-  std::vector<std::string> texts;
-  const JsonElement* const list = JsonField(json, name);
-  if (list == nullptr) return texts;
-  for (const JsonElement& text : list->list_value().values()) texts.push_back(text.string_value());
-  return texts;
-}
-
-bool FlagOf(const JsonObject& json, const std::string& name) {
-  const JsonElement* const value = JsonField(json, name);
-  return value != nullptr && value->bool_value();
 }
 
 // Returns the content of search.json: all that decides the values and results of the trials.
@@ -65,10 +51,10 @@ std::string SearchText(const Grid& grid, const GridOptions& options) {
 TrialState StateIn(const JsonObject& json) {
   TrialState state;
   state.number = static_cast<int>(JsonNumber(json, "trial"));
-  state.settings = TextsOf(json, "settings");
-  state.lower_is_better = FlagOf(json, "lower_is_better");
-  state.over = FlagOf(json, "over");
-  state.diverged = FlagOf(json, "diverged");
+  state.settings = JsonTexts(json, "settings");
+  state.lower_is_better = JsonFlag(json, "lower_is_better");
+  state.over = JsonFlag(json, "over");
+  state.diverged = JsonFlag(json, "diverged");
   state.failure = static_cast<int>(JsonNumber(json, "failure"));
   const JsonElement* const stages = JsonField(json, "stages");
   if (stages == nullptr) return state;

@@ -15,7 +15,7 @@ std::string DropPath(const std::string& ratio) {
   return "type: \"DropPath\"\ndrop_path_param { drop_ratio: " + ratio + " }";
 }
 
-// The factor of each item, from the outputs of ones; fails if the values of an item differ.
+// Returns the value that all elements of each item have; fails if the elements of an item differ.
 std::vector<float> ItemFactors(const std::vector<float>& y, size_t items) {
   const size_t size = y.size() / items;
   std::vector<float> factors;
@@ -50,7 +50,7 @@ TEST(DropPathTest, HandValuesOfRatioZeroAreTheInput) {
   EXPECT_EQ(layer.Forward(x), x);
 }
 
-// The items are longer than the part that one row of the loop has.
+// An item here has more elements than one row of the loop.
 TEST(DropPathTest, HandValuesOfImagesAreZeroOrTheScaledInputInWholeItems) {
   constexpr int64_t kItems = 16, kSize = 3 * 50 * 41;
   LayerRunner layer(DropPath("0.5"), {{kItems, 3, 50, 41}});

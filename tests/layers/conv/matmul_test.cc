@@ -44,7 +44,7 @@ TEST(MatMulTest, GradientMatchesDifferences) {
   }
 }
 
-// Also for items of one pixel, whose order is the plain one, made from items of several.
+// An output of one pixel has the plain order even if its factors are stored as images.
 TEST(MatMulTest, ImagesEqualThePlainOrder) {
   for (const auto& [m, k, n] :
        std::vector<std::array<int64_t, 3>>{{4, 5, 2}, {1, 5, 1}, {1, 1, 3}}) {

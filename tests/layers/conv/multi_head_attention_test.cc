@@ -26,7 +26,8 @@ void SetSomeParams(LayerRunner* layer, float scale) {
 }
 
 TEST(MultiHeadAttentionTest, HandValuesOfAMean) {
-  // q is 0, so that all positions count alike: y is the mean of v = 2 x + 0.5, times 2, plus 1.
+  // q is 0, so that all positions have equal weights: y is the mean of v = 2 x + 0.5, times 2,
+  // plus 1.
   for (const bool causal : {false, true}) {
     LayerRunner layer(Attention(causal ? "num_heads: 1 causal: true" : "num_heads: 1"),
                       {{1, 2, 1}});
@@ -39,8 +40,8 @@ TEST(MultiHeadAttentionTest, HandValuesOfAMean) {
 }
 
 TEST(MultiHeadAttentionTest, HandValuesOfEachHead) {
-  // q is 0 in head 0, whose shares are therefore equal. In head 1 the first position has a score of
-  // 8,000 for itself, and the second position has only scores of 0.
+  // q is 0 in head 0, so that all positions have equal weights. In head 1 the first position has a
+  // score of 8,000 for itself, and the second position has only scores of 0.
   LayerRunner layer(Attention("num_heads: 2 bias_term: false"), {{1, 2, 2}});
   layer.SetParam(0, {0, 0, 0, 20, 0, 0, 0, 1, 1, 0, 0, 1});
   layer.SetParam(1, {1, 0, 0, 1});
@@ -99,7 +100,7 @@ TEST(MultiHeadAttentionTest, RefusesBadHeads) {
                         "head gets the same number of channels"));
 }
 
-TEST(MultiHeadAttentionTest, RefusesWhatIsNoSequence) {
+TEST(MultiHeadAttentionTest, RefusesOtherShapes) {
   EXPECT_THAT(RefusalOf(Attention("num_heads: 1"), {{2, 3, 4, 5}}),
               HasSubstr("sequences (N, L, C) of 3 axes"));
   EXPECT_THAT(RefusalOf(Attention("num_heads: 1"), {{2, 3}}), HasSubstr("(N, L, C)"));

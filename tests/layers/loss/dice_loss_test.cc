@@ -14,14 +14,15 @@ std::string Dice(const std::string& fields, const std::string& loss = "") {
   return Join("type: \"DiceLoss\"\ndice_loss_param { ", fields, " } loss_param { ", loss, " }");
 }
 
-// Probabilities between 1/8 and 7/8.
+// Returns probabilities between 1/8 and 7/8.
 std::vector<float> SomeProbabilities(int64_t count) {
   std::vector<float> p = LayerRunner::SomeValues(count, 1);
   for (float& one : p) one = 0.5f + 0.375f * one;
   return p;
 }
 
-// Of 1 - (2 * 3/4 + 1) / (1 + 1 + 1), and of a channel that is empty in both.
+// The first channel has the loss 1 - (2 * 3/4 + 1) / (1 + 1 + 1). The second has neither
+// probabilities nor targets, so its loss is 0.
 TEST(DiceLossTest, HandValues) {
   LayerRunner layer(Dice(""), {{1, 2, 2}, {1, 2, 2}});
   layer.SetInput(0, {0.75, 0.25, 0, 0});

@@ -20,7 +20,8 @@ TEST(L1LossTest, HandValues) {
   EXPECT_THAT(layer.InputGradient(1), ElementsAre(0, 1.5f, 0, -1.5f));
 }
 
-// The inputs are half a step of the grid of SomeValues apart at least, farther than the difference.
+// The inputs differ by at least 1/32, half a step of the grid of SomeValues. The differences move
+// them by less, so no difference crosses the kink.
 TEST(L1LossTest, GradientMatchesDifferences) {
   LayerRunner layer(R"(type: "L1Loss")", {{2, 3, 2, 2}, {2, 3, 2, 2}});
   std::vector<float> targets = LayerRunner::SomeValues(24, 2);

@@ -1,4 +1,4 @@
-// Texts by the program: cut into records, and trained on.
+// `trainer dataset text`, and training on its records.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -12,7 +12,7 @@ namespace {
 
 using testing::HasSubstr;
 
-// A causal net without positions: the next character follows from the last one.
+// A causal net without positions: the last character determines the next one.
 constexpr char kTextNet[] = R"(name: "Text"
 layer { name: "text" type: "HDF5Data" top: "data" top: "label" include { phase: TRAIN }
         hdf5_data_param { source: "train.txt" batch_size: 8 shuffle: true } }

@@ -57,8 +57,25 @@ TEST_F(QuickLooksTest, OverfitRefusesWhatDoesNotFit) {
   refused({"--quick", "--snapshot=x.solverstate"}, "--quick and --snapshot cannot both be given");
   refused({"--overfit=2", "--limit=3"}, "--overfit and --limit cannot both be given");
   refused({"--overfit=2", "--batch=auto"}, "--overfit and --batch=auto cannot both be given");
-  ExpectRefused(job_, job_.TrainAsProcess({"--overfit=2", "--ranks=2"}), 64,
-                "--overfit works with one rank");
+  ExpectRefused(job_, job_.TrainAsProcess({"--overfit=2", "--ranks=2", "--strategy=local"}), 64,
+                "--overfit and strategy 'local': each rank has its own loss");
+}
+
+TEST_F(QuickLooksTest, OverfitOfTwoRanksEqualsTheSameOfTwoVirtualRanks) {
+  const auto verdict = [](const std::string& log) {
+    const size_t begin = log.find("learned: loss");
+    return log.substr(begin, log.find('\n', begin) - begin);
+  };
+  job_.solver += "virtual_ranks: 2\n";
+  job_.Write();
+  const std::vector<std::string> flags = {"--overfit=1", "--base_lr=0.1"};
+  const Outcome one = job_.Train(flags);
+  ASSERT_EQ(one.exit_code, 0) << one.err;
+  std::vector<std::string> of_two = flags;
+  of_two.emplace_back("--ranks=2");
+  const Outcome two = job_.TrainAsProcess(of_two);
+  ASSERT_EQ(two.exit_code, 0) << two.err;
+  EXPECT_EQ(verdict(one.err), verdict(two.err));
 }
 
 TEST_F(QuickLooksTest, QuickTriesAllPartsAndLeavesNothing) {

@@ -9,8 +9,8 @@
 // See Device::Convert to convert between types.
 
 #include "trainer/backend/device/device.h"
+#include "trainer/backend/loops/cpu_loops.h"
 #include "trainer/backend/loops/launch.h"
-#include "trainer/backend/loops/parallel_for.h"
 #include "trainer/base/host_device.h"
 
 #if defined(TRAINER_CUDA) && !defined(__CUDACC__)
@@ -72,9 +72,10 @@ __global__ void UpdateKernel(F f, int64_t n, Ts*... p) {
 }  // namespace map_internal
 #endif
 
-// Calls f(i) for each i of [0, n). The calls must not depend on each other.
+// Calls f(i) for each i of [0, n). The calls must not depend on each other. `work` is the number of
+// operations per call: a few long calls are divided among a CPU's threads, too.
 template <class F>
-void ForEach(const Device& device, int64_t n, F f) {
+void ForEach(const Device& device, int64_t n, F f, int64_t work = 1) {
 #ifdef TRAINER_DEVICE_CODE
   if (device.kind() == DeviceKind::kCuda) {
     if (n > 0) {
@@ -86,7 +87,7 @@ void ForEach(const Device& device, int64_t n, F f) {
 #endif
   (void)device;
   if constexpr (kHasCpuLoop<F>) {
-    ParallelFor(n, f);
+    ParallelFor(n, f, MinChunk(work));
   } else {
     RefuseF16();
   }

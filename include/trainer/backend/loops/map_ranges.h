@@ -29,16 +29,4 @@ void ForEachRange(const Device& device, int64_t n, int64_t work, const F& f) {
                  [&](int64_t begin, int64_t end) { f(begin, end); });
 }
 
-// Calls f(i) for each i of [0, n), as ForEach does, for calls of `work` operations each: a few long
-// calls are divided among the CPU's threads, too.
-template <class F>
-void ForEachTask(const Device& device, int64_t n, int64_t work, F f) {
-  if (device.kind() != DeviceKind::kCpu) return ForEach(device, n, f);
-  if constexpr (kHasCpuLoop<F>) {
-    ParallelFor(n, f, MinChunk(work));
-  } else {
-    RefuseF16();
-  }
-}
-
 }  // namespace trainer

@@ -22,11 +22,11 @@ struct AttentionDesc {
   int64_t Channels() const { return heads * size; }
   int64_t LogSums() const { return batch * heads * length; }
   float Scale() const { return 1 / std::sqrt(static_cast<float>(size)); }
-  // Multiply-adds of one forward pass; Backward costs 5 / 2 of them.
+  // Returns the multiply-adds of one forward pass; Backward takes 2.5 times as many.
   int64_t Macs() const { return 2 * batch * length * length * Channels() / (causal ? 2 : 1); }
 };
 
-// What Backward reads: the operands and results of Forward, and the gradient of `out`.
+// The arrays that Backward reads: the operands and results of Forward, and the gradient of `out`.
 struct AttentionSaved {
   const float *qkv, *out, *log_sums, *dout;
 };
@@ -34,7 +34,7 @@ struct AttentionSaved {
 // Made by Device::NewAttention; used by one thread at a time. Never stores the length x length
 // scores: Forward keeps a running maximum and sum per row while it visits blocks of keys, and
 // Backward computes the scores of a block again from `log_sums`. Memory is therefore linear in the
-// length. Sums repeat bit for bit for the same shape and number of threads.
+// length. Sums are added in an order that depends only on the shape, so they repeat bit for bit.
 // Source: Dao et al., arXiv:2205.14135; the running softmax: Milakov and Gimelshein,
 // arXiv:1805.02867.
 class AttentionPrimitive : public Primitive {

@@ -5,6 +5,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace trainer {
 
@@ -20,5 +21,9 @@ const JsonElement* JsonField(const JsonObject& json, const std::string& name);
 double JsonNumber(const JsonObject& json, const std::string& name, double fallback = 0);
 // Returns a member that is a string, or "" if it is missing or has another type.
 std::string JsonText(const JsonObject& json, const std::string& name);
+// Returns a member that is a boolean, or false if it is missing or has another type.
+bool JsonFlag(const JsonObject& json, const std::string& name);
+// Returns a member that is a list of strings; an empty list if it is missing or has another type.
+std::vector<std::string> JsonTexts(const JsonObject& json, const std::string& name);
 
 }  // namespace trainer

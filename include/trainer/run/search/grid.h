@@ -12,7 +12,7 @@ struct Trial {
   int seed = 0;    // the random_seed that --seeds gives to the run; 0: the solver's own
   std::vector<std::string> settings;  // "base_lr=0.1": the settings that differ between trials
   std::vector<std::string> changes;   // all assignments of --set, common ones included
-  std::string batch;                  // value of --batch: the setting "batch", which is no field
+  std::string batch;                  // value of --batch: the setting "batch" is not a field
   std::string folder;                 // of this run alone
   std::string prefix;                 // snapshot_prefix, in the folder
   std::string log;                    // file in the folder

@@ -16,7 +16,7 @@ namespace trainer {
 // The scores of the runs of one trial: their best tests or, if a run has no test, their last
 // training losses.
 struct MeanScore {
-  std::optional<double> mean;  // nothing if a run diverged, or if no run has a score
+  std::optional<double> mean;  // nothing if one of several runs diverged, or if none has a score
   double spread = 0;           // the standard deviation (n - 1); 0 with one run
   size_t runs = 0;             // that have a score
   bool tested = false;         // the scores are tests

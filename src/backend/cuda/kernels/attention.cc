@@ -26,21 +26,21 @@ struct AttentionSizes {
   }
 };
 
-// The rows of one head, one per position, `step` floats apart.
+// The rows of one head: one per position, with `step` floats from one to the next.
 struct HeadRows {
   const float* at;
   int64_t step;
 };
 
-// The rows of q, k, v, or of their gradients, of head number `index` of all items: `which` is 0, 1
-// or 2.
+// Returns the rows of q (`which` is 0), k (1) or v (2), or of their gradients, of head number
+// `index`, counted over all items.
 template <class T>
 __device__ T* PackedHead(T* qkv, const AttentionSizes& sizes, int64_t index, int which) {
   const int64_t c = sizes.heads * sizes.size;
   return qkv + index / sizes.heads * sizes.length * 3 * c + which * c +
          index % sizes.heads * sizes.size;
 }
-// The rows of `out`, or of its gradient, of head number `index`.
+// Returns the rows of `out`, or of its gradient, of head number `index`.
 template <class T>
 __device__ T* OutputHead(T* out, const AttentionSizes& sizes, int64_t index) {
   return out +
@@ -159,8 +159,8 @@ __device__ void StoreTile(const float sum[kScorePart][kColumns / kScoreSide],
   }
 }
 
-// Computes a tile of queries and up to kColumns columns of their outputs per block: the tile is
-// blockIdx.x, the columns are blockIdx.y.
+// Computes up to kColumns columns of the outputs of a tile of queries per block: blockIdx.x counts
+// the tiles of all heads, blockIdx.y the groups of columns.
 template <int kColumns>
 __global__ void __launch_bounds__(kScoreThreads)
     AttentionForwardKernel(AttentionSizes sizes, const float* qkv, float* out, float* log_sums) {
@@ -231,8 +231,8 @@ struct BackwardRows {
         dout{OutputHead(in.dout, in.sizes, head), in.sizes.heads * in.sizes.size} {}
 };
 
-// Computes the thread's probabilities of a tile of scores and the gradients of their products q .
-// k. Called by all threads of a block.
+// Computes the thread's probabilities of a tile of scores and the gradients of the products q . k.
+// Called by all threads of a block.
 template <int kColumns>
 __device__ void ComputeScoreGradients(const AttentionOperands& in, const BackwardRows& rows,
                                       int64_t head, int64_t query, int64_t key,
