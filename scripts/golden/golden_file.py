@@ -18,8 +18,9 @@ FOLDERS = {
         "silu softmax swish tanh threshold",
     "layers/losses":
         "accuracy argmax contrastive_loss dice_loss euclidean_loss hinge_loss infogain_loss "
-        "kl_divergence_loss l1_loss multinomial_logistic_loss sigmoid_cross_entropy_loss "
-        "sigmoid_focal_loss smooth_l1_loss softmax_focal_loss softmax_loss softmax_loss_weighted "
+        "infogain_loss_weighted kl_divergence_loss l1_loss multinomial_logistic_loss "
+        "sigmoid_cross_entropy_loss sigmoid_cross_entropy_loss_weighted sigmoid_focal_loss "
+        "smooth_l1_loss softmax_focal_loss softmax_loss softmax_loss_weighted "
         "total_variation_loss",
     "layers/norms":
         "batch_norm group_norm layer_norm lrn mvn normalize",

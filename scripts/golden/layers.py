@@ -345,6 +345,45 @@ def distribution_losses():
              [p, labels], by_labels, still=(1,))
 
 
+def positive_weights():
+    rng = np.random.default_rng(SEED + 3)
+    for name, weights, shape, fields in (
+            ("one_for_all", (3.5,), (4, 3), ""), ("rows", (0.25, 2, 10), (4, 3), ""),
+            ("image", (0.5, 4, 1), IMAGE, "normalization: FULL"),
+            ("three_axes", (0, 1.5), (2, 2, 5), "normalization: VALID ignore_label: 9")):
+        target = rng.random(shape).round(2)
+        target[rng.random(shape) < 0.5] = 1
+        if "ignore" in fields:
+            target[rng.random(shape) < 0.3] = 9
+        counted = torch.tensor(target < 2)
+        divisor = int(counted.sum()) if fields else shape[0]
+        factors = torch.tensor(weights, dtype=torch.float64)
+        if len(weights) > 1:
+            factors = factors.reshape(-1, *(1,) * (len(shape) - 2))
+        case("sigmoid_cross_entropy_loss_weighted", name,
+             layer("SigmoidCrossEntropyLoss", "loss_param",
+                   " ".join([f"pos_weight: {w}" for w in weights] + [fields]).strip()),
+             [shape, target],
+             lambda x, y, c=counted, f=factors, d=divisor: F.binary_cross_entropy_with_logits(
+                 x, y.detach(), pos_weight=f, reduction="none")[c].sum() / d, still=(1,))
+    weights = (2, 0.25, 1.5)
+    matrix = rng.random((3, 3)).round(2)
+    for name, shape, ignored in (("rows", (5, 3), None), ("image_ignored", (2, 3, 2, 4), 1)):
+        labels = rng.integers(0, 3, (shape[0], *shape[2:]))
+
+        def weighted_gain(x, y, h, ignored=ignored):
+            y = y.detach().long()
+            gains = torch.einsum("n...k,nk...->n...", h.detach()[y], -F.log_softmax(x, 1))
+            factors = torch.tensor(weights, dtype=torch.float64)[y] * (y != ignored)
+            return (factors * gains).sum() / factors.sum()
+
+        fields = [f"class_weight: {w}" for w in weights]
+        if ignored is not None:
+            fields.append(f"ignore_label: {ignored}")
+        case("infogain_loss_weighted", name, layer("InfogainLoss", "loss_param", " ".join(fields)),
+             [shape, labels, matrix], weighted_gain, still=(1, 2))
+
+
 def write_all():
     """Writes the cases declared so far."""
     for file, cases in CASES.items():
@@ -358,7 +397,7 @@ def write_all():
 
 def main():
     for group in (element_wise, joined, reduced, broadcast, losses, weighted_losses, focal_losses,
-                  distribution_losses):
+                  distribution_losses, positive_weights):
         group()
     write_all()
 

@@ -17,6 +17,7 @@
 #include "support/test_device.h"
 #include "support/thread_group.h"
 #include "trainer/backend/device/meta_device.h"
+#include "trainer/datasets/from_text.h"
 #include "trainer/monitor/observer.h"
 #include "trainer/solver/solver.h"
 #include "trainer/storage/database_writer.h"
@@ -81,7 +82,16 @@ std::string WriteZeros(const std::string& model, const LayerSpec& layer, const T
   return path;
 }
 
-// Reads batches of 4 of the images, and has small inner products, whose weights take seconds to
+// The list of a set of four records, made from a text.
+std::string WriteTextSet(const TempFolder& folder) {
+  std::string list = folder / "text.txt";
+  if (std::filesystem::exists(list)) return list;
+  WriteText(folder / "a", std::string(4 * 128 + 1, 'a'));
+  WriteTextRecords({.text = folder / "a", .output = folder / "text.h5"});
+  return list;
+}
+
+// Reads batches of 4 of these records, and has small inner products, whose weights take seconds to
 // fill and half a GiB.
 void MakeSmall(const std::string& model, const TempFolder& folder, SolverSpec* spec) {
   for (NetSpec& net : spec->nets) {
@@ -92,6 +102,10 @@ void MakeSmall(const std::string& model, const TempFolder& folder, SolverSpec* s
       }
       for (caffe::BlobShape& marks : *proto.mutable_dummy_data_param()->mutable_shape()) {
         if (layer.type() == "DummyData") marks.set_dim(1, 4);  // of the LSTM's sequences
+      }
+      if (layer.type() == "HDF5Data") {
+        proto.mutable_hdf5_data_param()->set_source(WriteTextSet(folder));
+        proto.mutable_hdf5_data_param()->set_batch_size(4);
       }
       if (layer.type() != "Data") continue;
       proto.mutable_transform_param()->clear_mean_file();

@@ -94,15 +94,15 @@ class KLDivergenceLoss final : public Layer {
 
 const RegisterLayer<KLDivergenceLoss> kKLDivergenceLoss(
     "KLDivergenceLoss",
-    {.text =
-         "sum t (log t - log softmax(x)) / normalizer: the divergence of the net's distribution "
-         "from a given one, as in knowledge distillation.\n"
-         "bottom 0: scores x, classes along softmax_param's axis (default 1). bottom 1: the "
-         "distribution t of the same shape, 0 or more, with sum 1 in each row; it gets no "
-         "gradient. The top is a scalar, 0 if both agree.\n"
-         "normalizer, by loss_param.normalization: BATCH_SIZE (default): the number of items, "
-         "as PyTorch's KLDivLoss with reduction batchmean; FULL and VALID: the number of rows; "
-         "NONE: 1.",
+    {.text = "The divergence of the net's distribution from a given one, as in knowledge "
+             "distillation.\n"
+             "The formula is sum t (log t - log softmax(x)) / normalizer.\n"
+             "bottom 0: scores x, classes along softmax_param's axis (default 1). bottom 1: the "
+             "distribution t of the same shape, 0 or more, with sum 1 in each row; it gets no "
+             "gradient. The top is a scalar, 0 if both agree.\n"
+             "normalizer, by loss_param.normalization: BATCH_SIZE (default): the number of items, "
+             "as PyTorch's KLDivLoss with reduction batchmean; FULL and VALID: the number of rows; "
+             "NONE: 1.",
      .param = "loss_param",
      .arity = {.min_in = 2, .max_in = 2}});
 

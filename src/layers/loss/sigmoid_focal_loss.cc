@@ -119,17 +119,18 @@ class SigmoidFocalLoss final : public Layer {
 
 const RegisterLayer<SigmoidFocalLoss> kSigmoidFocalLoss(
     "SigmoidFocalLoss",
-    {.text = "sum a (1 - q)^gamma (-log q) / normalizer: cross entropy of s(x) = 1 / (1 + e^-x) in "
-             "which targets that the net already gets right count little.\n"
-             "q is s(x) if the target is 1, and 1 - s(x) if it is 0. a is alpha or 1 - alpha in "
-             "these two cases, and 1 for alpha: -1. For targets between 0 and 1 the formula is "
-             "that of torchvision's sigmoid_focal_loss. gamma (default 2): 0 is "
-             "SigmoidCrossEntropyLoss.\n"
-             "bottom 0: scores x. bottom 1: targets of the same shape, from 0 to 1; a target does "
-             "not count if its integer part is ignore_label. The top is a scalar.\n"
-             "normalizer, by loss_param.normalization: BATCH_SIZE (default): the number of items; "
-             "FULL: the number of targets; VALID: the number of targets that are not ignored; "
-             "NONE: 1.",
+    {.text =
+         "Sigmoid cross entropy in which targets that the net already gets right count little.\n"
+         "sum a (1 - q)^gamma (-log q) / normalizer, with s(x) = 1 / (1 + e^-x).\n"
+         "q is s(x) if the target is 1, and 1 - s(x) if it is 0. a is alpha or 1 - alpha in "
+         "these two cases, and 1 for alpha: -1. For targets between 0 and 1 the formula is "
+         "that of torchvision's sigmoid_focal_loss. gamma (default 2): 0 is "
+         "SigmoidCrossEntropyLoss.\n"
+         "bottom 0: scores x. bottom 1: targets of the same shape, from 0 to 1; a target does "
+         "not count if its integer part is ignore_label. The top is a scalar.\n"
+         "normalizer, by loss_param.normalization: BATCH_SIZE (default): the number of items; "
+         "FULL: the number of targets; VALID: the number of targets that are not ignored; "
+         "NONE: 1.",
      .param = "focal_loss_param",
      .arity = {.min_in = 2, .max_in = 2}});
 

@@ -164,15 +164,16 @@ class SoftmaxFocalLoss final : public Layer {
 
 const RegisterLayer<SoftmaxFocalLoss> kSoftmaxFocalLoss(
     "SoftmaxFocalLoss",
-    {.text = "-sum w (1 - p)^gamma log p / normalizer, with p the softmax probability of the "
-             "label's class: cross entropy in which records that the net already gets right count "
-             "little.\n"
-             "bottom 0: scores, classes along softmax_param's axis (default 1). bottom 1: labels, "
-             "one per row of scores, checked in every pass. The top is a scalar. gamma (default "
-             "2): 0 is SoftmaxWithLoss.\n"
-             "w is loss_param.class_weight, one factor per class, or class_weight_power's; without "
-             "them it is 1. normalizer, ignore_label: as for SoftmaxWithLoss, by "
-             "loss_param.normalization, default VALID.",
+    {.text =
+         "Softmax cross entropy in which records that the net already gets right count little.\n"
+         "-sum w (1 - p)^gamma log p / normalizer, with p the softmax probability of the label's "
+         "class.\n"
+         "bottom 0: scores, classes along softmax_param's axis (default 1). bottom 1: labels, "
+         "one per row of scores, checked in every pass. The top is a scalar. gamma (default "
+         "2): 0 is SoftmaxWithLoss.\n"
+         "w is loss_param.class_weight, one factor per class, or class_weight_power's; without "
+         "them it is 1. normalizer, ignore_label: as for SoftmaxWithLoss, by "
+         "loss_param.normalization, default VALID.",
      .param = "focal_loss_param",
      .arity = {.min_in = 2, .max_in = 2}});
 

@@ -120,7 +120,10 @@ TEST(InfogainLossTest, RefusesAnotherNumberOfClassWeights) {
               HasSubstr("class_weight is given 2 times for 3 classes; give one per class"));
 }
 
-TEST(InfogainLossTest, GoldenValues) { ExpectGoldenFile("layers/losses/infogain_loss.txt"); }
+TEST(InfogainLossTest, GoldenValues) {
+  ExpectGoldenFile("layers/losses/infogain_loss.txt");
+  ExpectGoldenFile("layers/losses/infogain_loss_weighted.txt");
+}
 
 TEST(InfogainLossTest, InPlaceEqualsNotInPlace) {
   ExpectInPlaceEqual(kLoss, {{2, 3}, {2}, {3, 3}}, {{}, {1, 2}});

@@ -121,6 +121,7 @@ TEST(SigmoidCrossEntropyLossTest, RefusesWrongPositiveWeights) {
 
 TEST(SigmoidCrossEntropyLossTest, GoldenValues) {
   ExpectGoldenFile("layers/losses/sigmoid_cross_entropy_loss.txt");
+  ExpectGoldenFile("layers/losses/sigmoid_cross_entropy_loss_weighted.txt");
 }
 
 TEST(SigmoidCrossEntropyLossTest, InPlaceEqualsNotInPlace) {
