@@ -69,7 +69,7 @@ TEST(SolverDifferencesTest, NamesTheFieldAndBothValues) {
   EXPECT_THAT(SolverLines("base_lr: 0.05", "base_lr: 0.01"),
               ElementsAre("affects solver base_lr: 0.05 -> 0.01"));
   EXPECT_THAT(SolverLines("momentum: 0.9\n", ""), ElementsAre("affects solver momentum: 0.9 -> 0"));
-  EXPECT_THAT(SolverLines("momentum: 0.9\n", "momentum: 0.9 gamma: 2"),
+  EXPECT_THAT(SolverLines("momentum: 0.9\n", "momentum: 0.9 gamma: 2\n"),
               ElementsAre("affects solver gamma: 0 -> 2"));
 }
 
@@ -79,7 +79,7 @@ TEST(SolverDifferencesTest, AnElementOfAListThatIsMissingIsNone) {
 }
 
 TEST(SolverDifferencesTest, ADefaultValueEqualsAFieldThatIsNotSet) {
-  EXPECT_THAT(SolverLines("momentum: 0.9\n", "momentum: 0.9 iter_size: 1"), IsEmpty());
+  EXPECT_THAT(SolverLines("momentum: 0.9\n", "momentum: 0.9 iter_size: 1\n"), IsEmpty());
 }
 
 TEST(SolverDifferencesTest, PathsSeedAndDisplayAreHarmless) {

@@ -328,6 +328,7 @@ TEST_F(HostileJobTest, TextsAreNeitherRunNorFilledIn) {
   EXPECT_THAT(commands_.Asked("srun"),
               ElementsAre(Join("trainer", train, " --stage=s;touch X;@NAME@ --set ",
                                "random_seed=1 --set snapshot_prefix=snap;touch X;@TIME@_seed_1"),
+                          "trainer sweep --set a=$(touch X)`touch X`@NAME@;touch X",
                           Join("apptainer exec i;touch X;@COMMAND@.sif trainer", train)));
   EXPECT_THAT(commands_.Asked("mpirun"), testing::SizeIs(2));
 }
