@@ -87,7 +87,10 @@ std::string WriteTextSet(const TempFolder& folder) {
   std::string list = folder / "text.txt";
   if (std::filesystem::exists(list)) return list;
   WriteText(folder / "a", std::string(4 * 128 + 1, 'a'));
-  WriteTextRecords({.text = folder / "a", .output = folder / "text.h5"});
+  TextOptions options;
+  options.text = folder / "a";
+  options.output = folder / "text.h5";
+  WriteTextRecords(options);
   return list;
 }
 
