@@ -32,6 +32,7 @@ struct UnaryBackward {
 //   Keeps Keep() const;                           what Backward reads in addition to dy
 //   HD float Forward(float x) const;              returns f(x)
 //   HD float Backward(float dy, float v) const;   returns dx; v: x or y as Keep says, else dy
+// In place of the last two, Choose(use) may call `use(formula)` with a struct that has them.
 template <class Math>
 class Unary final : public Layer {
  public:
@@ -44,7 +45,9 @@ class Unary final : public Layer {
     ctx.AllowInPlace();
   }
   void Forward(const RunContext& run) override {
-    Map(run.device(), UnaryForward<Math>{math_}, run.Output(0), run.Input(0));
+    WithFormula([&]<class Formula>(const Formula& formula) {
+      Map(run.device(), UnaryForward<Formula>{formula}, run.Output(0), run.Input(0));
+    });
   }
   bool Recomputes() const override { return true; }
   void Backward(const RunContext& run) override {
@@ -52,10 +55,21 @@ class Unary final : public Layer {
     const ConstTensor v = math_.Keep() == Keeps::kInput    ? run.Input(0)
                           : math_.Keep() == Keeps::kOutput ? ConstTensor(run.Output(0))
                                                            : dy;
-    Map(run.device(), UnaryBackward<Math>{math_}, run.GradInput(0), dy, v);
+    WithFormula([&]<class Formula>(const Formula& formula) {
+      Map(run.device(), UnaryBackward<Formula>{formula}, run.GradInput(0), dy, v);
+    });
   }
 
  private:
+  template <class Use>
+  void WithFormula(const Use& use) const {
+    if constexpr (requires { math_.Choose(use); }) {
+      math_.Choose(use);
+    } else {
+      use(math_);
+    }
+  }
+
   Math math_;
 };
 
