@@ -195,6 +195,12 @@ TEST(TiffTest, AlphaIsDroppedAndNotBlended) {
       Tiff({.numbers = {100, 101, 102, 0, 200, 201, 202, 9}, .samples = 4, .photometric = 2});
   EXPECT_THAT(Pixels(rgba, ColorMode::kColor), ElementsAre(102, 202, 101, 201, 100, 200));
   EXPECT_THAT(Pixels(rgba), ElementsAre(102, 202, 101, 201, 100, 200, 0, 9));
+  const std::string wide = Tiff({.numbers = {1000, 2000, 3000, 0, 11, 12, 13, 65535},
+                                 .bits = 16,
+                                 .samples = 4,
+                                 .photometric = 2});
+  EXPECT_THAT(Numbers16(wide, ColorMode::kColor), ElementsAre(3000, 13, 2000, 12, 1000, 11));
+  EXPECT_THAT(Numbers16(wide), ElementsAre(3000, 13, 2000, 12, 1000, 11, 0, 65535));
 }
 
 TEST(TiffTest, PalettesAndFewBitsBecome8Bits) {
