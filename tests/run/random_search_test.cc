@@ -253,6 +253,14 @@ TEST_F(RandomSearchTest, TheFolderOfAnotherSearchIsRefused) {
                                    "--set, --seed, --seeds or --stop"),
                          HasSubstr("only --trials may differ"))));
   options_.seed = 1;
+  const std::string solver = ReadText(options_.solver);
+  WriteText(options_.solver, solver + " gamma: 0.5");
+  EXPECT_THAT(ErrorOf([&] { Run(); }),
+              Pair(ErrorCode::kCannotCreate,
+                   HasSubstr("or the solver or its net has changed since: give another --out")));
+  WriteText(options_.solver, solver + " # a comment changes nothing");
+  options_.trials = 5;
+  EXPECT_EQ(Run(), 0);
   WriteText(out_ + "/trial_0002.json", "{");
   EXPECT_THAT(ErrorOf([&] { Run(); }),
               Pair(ErrorCode::kData, HasSubstr("trial_0002.json: is not a file that a search "

@@ -9,14 +9,17 @@
 #include <system_error>
 
 #include "search/search_space.h"
+#include "search/trial_runner.h"
 #include "trainer/base/error/error.h"
 #include "trainer/base/file/atomic_file.h"
 #include "trainer/base/file/file.h"
+#include "trainer/base/random/crc32c.h"
 #include "trainer/base/text/json.h"
 #include "trainer/base/text/json_reader.h"
 #include "trainer/base/text/parse_number.h"
 #include "trainer/base/text/text.h"
 #include "trainer/checkpoint/snapshot_lock.h"
+#include "trainer/config/resolved_solver.h"
 #include "trainer/monitor/test_score.h"
 
 namespace trainer {
@@ -33,10 +36,13 @@ JsonObject ReadJson(const std::string& path) {
               "is not a file that a search wrote; remove it, and the search writes it again");
 }
 
-// Returns the content of search.json: all that decides the values and results of the trials.
+// Returns the content of search.json: all that decides the values and results of the trials. The
+// checksum covers the fields of the solver and its nets, so that a search does not mix trials from
+// before and after a change of these files.
 std::string SearchText(const Grid& grid, const GridOptions& options) {
   Json set = Json::Array();
   for (const std::string& assignment : options.assignments) set.Push(assignment);
+  const std::string first = ResolvedText(LoadTrial(options, grid.trials.front()));
   return Json::Object()
       .Set("solver", options.solver)
       .Set("set", std::move(set))
@@ -44,6 +50,7 @@ std::string SearchText(const Grid& grid, const GridOptions& options) {
       .Set("seeds", options.seeds)
       .Set("stop", options.stops_early ? "asha" : "none")
       .Set("best_output", ScoredOutput(grid.spec.proto))
+      .Set("first_trial_crc32c", Join(std::hex, Crc32c(first.data(), first.size())))
       .ToString();
 }
 
@@ -100,8 +107,9 @@ void SearchFolder::Begin(const Grid& grid, const GridOptions& options) const {
   if (IsMissing(path)) return WriteWhole(path, text);
   if (ReadFile(path, kStateMaxBytes) == text) return;
   throw Error(ErrorCode::kCannotCreate, {path},
-              "the folder has a search with another --solver, --set, --seed, --seeds or --stop: "
-              "give another --out, or the command of that search; only --trials may differ");
+              "the folder has a search with another --solver, --set, --seed, --seeds or --stop, or "
+              "the solver or its net has changed since: give another --out, or the command and the "
+              "files of that search; only --trials may differ");
 }
 
 std::string SearchFolder::PathOf(int number) const { return JoinPath(path_, TrialName(number)); }
