@@ -11,8 +11,6 @@ with any number of records. --bf16 also trains trainer in bf16. Needs Python wit
 
 import argparse
 import pathlib
-import re
-import subprocess
 import sys
 import tempfile
 import time
@@ -21,13 +19,13 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
+from steps import ROOT, cifar_net, trained_accuracy
+
 sys.path.insert(0, str(ROOT / "scripts"))
 from peer_nets import PEERS  # noqa: E402
 
 BATCH, TEST_BATCH = 100, 100
 DEVIATIONS = {"conv1": 1e-4, "conv2": 0.01, "conv3": 0.01, "ip1": 0.1, "ip2": 0.1}
-ACCURACY = re.compile(r"Test net output #\d+: accuracy = ([\d.]+)")
 
 
 def read_records(files):
@@ -80,24 +78,13 @@ def scores(net, x):
 
 def train_ours(binary, batches, folder, iterations, seed, more):
     model = ROOT / "models/cifar10_quick"
-    if not (folder / "data").exists():
-        subprocess.run([binary, "dataset", "cifar10", str(batches), str(folder / "data")], check=True,
-                       capture_output=True)
-    net = (model / "train_test.prototxt").read_text().replace("data/cifar10/", f"{folder}/data/")
-    (folder / "net.prototxt").write_text(net)
+    net = cifar_net(binary, model, batches, folder)
     tests = (batches / "test_batch.bin").stat().st_size // 3073 // TEST_BATCH
-    settings = [f"net={folder}/net.prototxt", f"max_iter={iterations}", f"test_iter={tests}",
+    settings = [f"net={net}", f"max_iter={iterations}", f"test_iter={tests}",
                 f"test_interval={iterations}", "test_initialization=false", "snapshot=0",
                 "snapshot_after_train=false", f"stepvalue={iterations * 4 // 5}",
                 f"snapshot_prefix={folder}/quick", f"random_seed={seed}", *more]
-    command = [binary, "train", f"--solver={model}/solver.prototxt"]
-    for setting in settings:
-        command += ["--set", setting]
-    done = subprocess.run(command, text=True, capture_output=True, check=False)
-    found = ACCURACY.findall(done.stdout + done.stderr)
-    if done.returncode != 0 or not found:
-        sys.exit(f"trainer ended with status {done.returncode}:\n{done.stderr[-2000:]}")
-    return float(found[-1])
+    return trained_accuracy(binary, model / "solver.prototxt", settings)
 
 
 def report(name, train):

@@ -18,7 +18,6 @@ import math
 import multiprocessing
 import pathlib
 import re
-import statistics
 import subprocess
 import sys
 import tempfile
@@ -26,7 +25,7 @@ import tempfile
 import numpy as np
 import torch
 
-from steps import (ROOT, Peer, Trainer, best_peer, describe, machine, peak_mib, settings,
+from steps import (ROOT, Peer, Trainer, alternate, best_peer, machine, peak_mib, settings,
                    write_json)
 
 sys.path.insert(0, str(ROOT / "scripts"))
@@ -143,25 +142,12 @@ def measure_memory(name, args, ours):
 
 
 def measure_time(name, args, ours):
-    """Medians of rounds of trainer, PyTorch, trainer, PyTorch, ..."""
     small = name in SMALL
     peer = best_peer(lambda setting: make_peer(name, setting),
                      settings(args.compile, args.bf16, one_thread=small), 20 if small else 2)
     steps = max(2, math.ceil(SAMPLE_SECONDS * 1000 / peer.milliseconds(20 if small else 2)))
     runner = ours.runner(ours.steps_per_sample(), 1) if ours else None
-    trainer_times, peer_times = [], []
-    for _ in range(args.rounds):
-        if runner:
-            trainer_times.append(runner.milliseconds())
-        peer_times.append(peer.milliseconds(steps))
-    figures = {"pytorch": str(peer.setting), "pytorch_ms": peer_times}
-    print(f"  PyTorch, {peer.setting}: {describe(peer_times)}")
-    if runner:
-        ratio = statistics.median(trainer_times) / statistics.median(peer_times)
-        figures |= {"trainer_ms": trainer_times, "time_ratio": ratio}
-        print(f"  trainer: {describe(trainer_times)}")
-        print(f"  trainer takes {ratio:.2f} of PyTorch's time")
-    return figures
+    return alternate(runner, peer, steps, args.rounds)
 
 
 def main():

@@ -16,10 +16,7 @@ import argparse
 import io
 import math
 import pathlib
-import re
 import statistics
-import subprocess
-import sys
 import tarfile
 import tempfile
 import time
@@ -29,12 +26,12 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
+from steps import ROOT, cifar_net, trained_accuracy
+
 MODEL = ROOT / "models/resnet18_cifar"
 BATCH, TEST_BATCH, PAD, SIDE = 128, 100, 4, 32
 BASE_LR, MOMENTUM, DECAY, SMOOTHING, EMA = 0.1, 0.9, 0.0005, 0.1, 0.999
 MEAN, SCALE = (125.3, 123.0, 113.9), 0.0158
-ACCURACY = re.compile(r"Test net output #\d+: accuracy = ([\d.]+)")
 
 
 def records_of_tar(path, classes):
@@ -170,21 +167,11 @@ def train_pytorch(files, length, warmup, seed, device, bf16):
 
 
 def train_ours(binary, files, folder, length, warmup, seed, more):
-    if not (folder / "data").exists():
-        subprocess.run([binary, "dataset", "cifar10", str(files), str(folder / "data"),
-                        f"--pad={PAD}"], check=True, capture_output=True)
-    net = (MODEL / "train_test.prototxt").read_text().replace("data/cifar10/", f"{folder}/data/")
-    (folder / "net.prototxt").write_text(net)
-    command = [binary, "train", f"--solver={MODEL}/solver.prototxt", *more]
-    for setting in (f"net={folder}/net.prototxt", f"max_iter={length}", f"warmup_iter={warmup}",
-                    f"test_interval={length}", "snapshot=0", "snapshot_after_train=false",
-                    f"snapshot_prefix={folder}/recipe", f"random_seed={seed}"):
-        command += ["--set", setting]
-    done = subprocess.run(command, text=True, capture_output=True, check=False)
-    found = ACCURACY.findall(done.stdout + done.stderr)
-    if done.returncode != 0 or not found:
-        sys.exit(f"trainer ended with status {done.returncode}:\n{done.stderr[-2000:]}")
-    return float(found[-1])
+    net = cifar_net(binary, MODEL, files, folder, [f"--pad={PAD}"])
+    settings = [f"net={net}", f"max_iter={length}", f"warmup_iter={warmup}",
+                f"test_interval={length}", "snapshot=0", "snapshot_after_train=false",
+                f"snapshot_prefix={folder}/recipe", f"random_seed={seed}"]
+    return trained_accuracy(binary, MODEL / "solver.prototxt", settings, more)
 
 
 def report(results):

@@ -18,6 +18,7 @@ import torch
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 RATE_LINE = re.compile(r"Iteration (\d+) \(([\d.e+-]+) iter/s")
+ACCURACY = re.compile(r"Test net output #\d+: accuracy = ([\d.]+)")
 PEAK_LINE = re.compile(r"VmHWM:\s*(\d+) kB")
 
 
@@ -137,6 +138,46 @@ def best_peer(make_peer, candidates, steps):
         if best is None or found < best[0]:
             best = (found, peer)
     return best[1]
+
+
+def alternate(ours, peer, steps, rounds):
+    """Figures of rounds of trainer, PyTorch, trainer, PyTorch, ...; without `ours` of PyTorch."""
+    trainer_times, peer_times = [], []
+    for _ in range(rounds):
+        if ours:
+            trainer_times.append(ours.milliseconds())
+        peer_times.append(peer.milliseconds(steps))
+    figures = {"pytorch": str(peer.setting), "pytorch_ms": peer_times}
+    print(f"  PyTorch, {peer.setting}: {describe(peer_times)}")
+    if ours:
+        ratio = statistics.median(trainer_times) / statistics.median(peer_times)
+        figures |= {"trainer_ms": trainer_times, "time_ratio": ratio}
+        print(f"  trainer: {describe(trainer_times)}")
+        print(f"  trainer takes {ratio:.2f} of PyTorch's time")
+    return figures
+
+
+def cifar_net(binary, model, files, folder, flags=()):
+    """Writes a model's net that reads CIFAR-10's binary files, and their LMDB if it is missing."""
+    if not (folder / "data").exists():
+        subprocess.run([binary, "dataset", "cifar10", str(files), str(folder / "data"), *flags],
+                       check=True, capture_output=True)
+    text = (model / "train_test.prototxt").read_text().replace("data/cifar10/", f"{folder}/data/")
+    (folder / "net.prototxt").write_text(text)
+    return folder / "net.prototxt"
+
+
+def trained_accuracy(binary, solver, settings, flags=()):
+    """Trains with `settings` for --set and returns the accuracy of the last test."""
+    command = [binary, "train", f"--solver={solver}", *flags]
+    for setting in settings:
+        command += ["--set", setting]
+    done = subprocess.run(command, text=True, capture_output=True, check=False)
+    Trainer.check(done.returncode, done.stderr)
+    found = ACCURACY.findall(done.stdout + done.stderr)
+    if not found:
+        sys.exit(f"trainer printed no accuracy:\n{done.stderr[-2000:]}")
+    return float(found[-1])
 
 
 def describe(times):

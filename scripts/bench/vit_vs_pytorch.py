@@ -16,7 +16,6 @@ import itertools
 import math
 import pathlib
 import re
-import statistics
 import tempfile
 
 import torch
@@ -24,8 +23,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from nets_vs_pytorch import make_database
-from steps import (ROOT, Peer, Setting, Trainer, best_peer, cores, describe, machine,
-                   write_json)
+from steps import ROOT, Peer, Setting, Trainer, alternate, best_peer, cores, machine, write_json
 
 WIDTH, HEADS, BLOCKS, PATCH, SIDE, CLASSES = 192, 3, 12, 4, 32, 10
 SAMPLE_SECONDS = 8
@@ -121,19 +119,7 @@ def measure(args, folder):
     peer = best_peer(lambda setting: VitPeer(setting, args.batch), candidates(args), 2)
     steps = max(2, math.ceil(SAMPLE_SECONDS * 1000 / peer.milliseconds(2)))
     runner = None if args.pytorch_only else make_trainer(args, folder, steps)
-    trainer_times, peer_times = [], []
-    for _ in range(args.rounds):
-        if runner:
-            trainer_times.append(runner.milliseconds())
-        peer_times.append(peer.milliseconds(steps))
-    figures = {"batch": args.batch, "pytorch": str(peer.setting), "pytorch_ms": peer_times}
-    print(f"  PyTorch, {peer.setting}: {describe(peer_times)}")
-    if runner:
-        ratio = statistics.median(trainer_times) / statistics.median(peer_times)
-        figures |= {"trainer_ms": trainer_times, "time_ratio": ratio}
-        print(f"  trainer: {describe(trainer_times)}")
-        print(f"  trainer takes {ratio:.2f} of PyTorch's time")
-    return figures
+    return {"batch": args.batch} | alternate(runner, peer, steps, args.rounds)
 
 
 def main():
