@@ -72,7 +72,7 @@ CardStart DescribeStart(const SolverSpec& spec, const RunInfo& info, const Solve
   CardStart start;
   start.info = info;
   const std::string solver = ResolvedText(spec);
-  start.solver_crc32c = Join(std::hex, Crc32c(solver.data(), solver.size()));
+  start.solver_crc32c = Crc32cDigits(solver);
   start.parent = IdentifyForCard(options.snapshot);
   for (const std::string& file : options.weights) start.weights.push_back(IdentifyForCard(file));
   AddData("train", spec.train, &start.data);

@@ -7,6 +7,8 @@
 #include <nmmintrin.h>
 #endif
 
+#include "trainer/base/text/text.h"
+
 namespace trainer {
 namespace {
 
@@ -77,6 +79,10 @@ uint32_t Crc32c(const void* data, size_t bytes, uint32_t previous) {
   if (kHasHardware) return Crc32cHardware(data, bytes, previous);
 #endif
   return Crc32cPortable(data, bytes, previous);
+}
+
+std::string Crc32cDigits(std::string_view text) {
+  return Join(std::hex, Crc32c(text.data(), text.size()));
 }
 
 }  // namespace trainer

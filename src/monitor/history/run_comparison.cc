@@ -188,7 +188,7 @@ void CompareFacts(const std::vector<CardFact>& a, const std::vector<CardFact>& b
 caffe::SolverParameter SolverOfRun(const std::string& folder, const RunCard& card) {
   const std::string path = JoinPath(folder, kSolverName);
   const std::string text = ReadTextFile(path);
-  const std::string found = Join(std::hex, Crc32c(text.data(), text.size()));
+  const std::string found = Crc32cDigits(text);
   const std::string& wanted = card.starts.back().solver_crc32c;
   if (found != wanted) {
     throw Error(

@@ -50,7 +50,7 @@ std::string SearchText(const Grid& grid, const GridOptions& options) {
       .Set("seeds", options.seeds)
       .Set("stop", options.stops_early ? "asha" : "none")
       .Set("best_output", ScoredOutput(grid.spec.proto))
-      .Set("first_trial_crc32c", Join(std::hex, Crc32c(first.data(), first.size())))
+      .Set("first_trial_crc32c", Crc32cDigits(first))
       .ToString();
 }
 
