@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "datum.pb.h"
+#include "support/edited.h"
 #include "support/net_text.h"
 #include "support/temp_folder.h"
 #include "trainer/backend/device/cpu_device.h"
@@ -78,13 +79,5 @@ layer { name: "prob" type: "Softmax" bottom: "ip" top: "prob" }
  private:
   TempFolder folder_;
 };
-
-// `text` with the first `from` replaced. The test fails if there is none.
-inline std::string Replaced(std::string text, const std::string& from, const std::string& to) {
-  const size_t at = text.find(from);
-  if (at != std::string::npos) return text.replace(at, from.size(), to);
-  ADD_FAILURE() << "'" << from << "' is not in:\n" << text;
-  return text;
-}
 
 }  // namespace trainer

@@ -65,7 +65,7 @@ TEST_F(EvaluationTest, InOnePassEachRecordCountsOnce) {
   EXPECT_EQ(pass.records, DigitsNet::kRecords);
   EXPECT_EQ(pass.confusion->total(), DigitsNet::kRecords);
   EXPECT_NEAR(pass.confusion->accuracy(), pass.outputs[0].mean(), 1e-6);
-  digits_.text = Replaced(digits_.text, "batch_size: 16", "batch_size: 40");
+  digits_.text = Edited(digits_.text, "batch_size: 16", "batch_size: 40");
   const Evaluation whole = Compare(1);
   EXPECT_EQ(whole.confusion->hits(), pass.confusion->hits());
   EXPECT_NEAR(whole.loss, pass.loss, 1e-6);
@@ -115,7 +115,7 @@ TEST_F(EvaluationTest, PrintsTablesWithNames) {
 }
 
 TEST_F(EvaluationTest, PrintsTheWorstOfManyClasses) {
-  digits_.text = Replaced(digits_.text, "num_output: 10", "num_output: 300");
+  digits_.text = Edited(digits_.text, "num_output: 10", "num_output: 300");
   digits_.SaveWeights();
   const std::string text = ToText(Compare(2));
   EXPECT_THAT(text, HasSubstr("The classes with the lowest recall, of 300:"));
@@ -124,9 +124,9 @@ TEST_F(EvaluationTest, PrintsTheWorstOfManyClasses) {
 }
 
 TEST_F(EvaluationTest, ComparesNamedBlobsOrTheInputsOfALoss) {
-  digits_.text = Replaced(digits_.text,
-                          "type: \"Accuracy\" bottom: \"ip\" bottom: \"label\" top: \"accuracy\"",
-                          "type: \"ArgMax\" bottom: \"ip\" top: \"best\"");
+  digits_.text =
+      Edited(digits_.text, "type: \"Accuracy\" bottom: \"ip\" bottom: \"label\" top: \"accuracy\"",
+             "type: \"ArgMax\" bottom: \"ip\" top: \"best\"");
   const std::string of_loss = ToJson(Compare(2)).ToString();
   const auto named = [&](const std::string& scores, const std::string& label) {
     EvaluationOptions options;
@@ -144,9 +144,8 @@ TEST_F(EvaluationTest, ComparesNamedBlobsOrTheInputsOfALoss) {
   refused("ipp", "label", ErrorCode::kUsage, "--scores: the net has no blob 'ipp'. Did you mean");
   refused("ip", "", ErrorCode::kUsage, "--scores and --label need each other");
   refused("ip", "data", ErrorCode::kConfig, "labels 'data' of shape");
-  digits_.text =
-      Replaced(digits_.text, "type: \"SoftmaxWithLoss\" bottom: \"ip\" bottom: \"label\"",
-               "type: \"Reduction\" bottom: \"ip\"");
+  digits_.text = Edited(digits_.text, "type: \"SoftmaxWithLoss\" bottom: \"ip\" bottom: \"label\"",
+                        "type: \"Reduction\" bottom: \"ip\"");
   refused("", "", ErrorCode::kConfig, "name the two blobs with --scores and --label");
 }
 
@@ -185,7 +184,7 @@ TEST_F(EvaluationTest, MetricsAreThoseOfAllRecords) {
   EXPECT_EQ(pass.metrics->values.size(), 4u);
   EXPECT_NEAR(MetricOf(pass, "accuracy"), pass.outputs[0].mean(), 1e-6);
   EXPECT_GE(MetricOf(pass, "top_5"), MetricOf(pass, "accuracy"));
-  digits_.text = Replaced(digits_.text, "batch_size: 16", "batch_size: 40");
+  digits_.text = Edited(digits_.text, "batch_size: 16", "batch_size: 40");
   const Evaluation whole = Compare(1);
   EXPECT_NEAR(MetricOf(whole, "macro_f1"), MetricOf(pass, "macro_f1"), 1e-12);
   EXPECT_NEAR(MetricOf(whole, "balanced_accuracy"), whole.confusion->MeanRecall(), 1e-12);
@@ -208,12 +207,11 @@ TEST_F(EvaluationTest, TheUserChoosesMetrics) {
 }
 
 TEST_F(EvaluationTest, ANetThatComparesNothingHasNoMetrics) {
-  digits_.text = Replaced(digits_.text,
-                          "type: \"Accuracy\" bottom: \"ip\" bottom: \"label\" top: \"accuracy\"",
-                          "type: \"ArgMax\" bottom: \"ip\" top: \"best\"");
   digits_.text =
-      Replaced(digits_.text, "type: \"SoftmaxWithLoss\" bottom: \"ip\" bottom: \"label\"",
-               "type: \"Reduction\" bottom: \"ip\"");
+      Edited(digits_.text, "type: \"Accuracy\" bottom: \"ip\" bottom: \"label\" top: \"accuracy\"",
+             "type: \"ArgMax\" bottom: \"ip\" top: \"best\"");
+  digits_.text = Edited(digits_.text, "type: \"SoftmaxWithLoss\" bottom: \"ip\" bottom: \"label\"",
+                        "type: \"Reduction\" bottom: \"ip\"");
   EXPECT_FALSE(Run(1).metrics);
   EvaluationOptions options;
   options.metrics = {"f1"};
@@ -231,13 +229,12 @@ layer { name: "soft" type: "DummyData" top: "soft"
   dummy_data_param { shape { dim: 16 dim: 10 } data_filler { type: "constant" value: 0.25 } } }
 layer { name: "sigmoid" type: "SigmoidCrossEntropyLoss" bottom: "ip" bottom: "soft" top: "soft loss" }
 )";
-  digits_.text = Replaced(digits_.text,
-                          "type: \"Accuracy\" bottom: \"ip\" bottom: \"label\" top: \"accuracy\"",
-                          "type: \"ArgMax\" bottom: \"ip\" top: \"best\"");
   digits_.text =
-      Replaced(digits_.text, "type: \"SoftmaxWithLoss\" bottom: \"ip\" bottom: \"label\"",
-               "type: \"Reduction\" bottom: \"ip\"") +
-      layers;
+      Edited(digits_.text, "type: \"Accuracy\" bottom: \"ip\" bottom: \"label\" top: \"accuracy\"",
+             "type: \"ArgMax\" bottom: \"ip\" top: \"best\"");
+  digits_.text = Edited(digits_.text, "type: \"SoftmaxWithLoss\" bottom: \"ip\" bottom: \"label\"",
+                        "type: \"Reduction\" bottom: \"ip\"") +
+                 layers;
   EXPECT_FALSE(Run(2).metrics);
   EvaluationOptions options;
   options.metrics = {"f1"};
@@ -274,13 +271,12 @@ layer { name: "zeros" type: "DummyData" top: "zeros"
   dummy_data_param { shape { dim: 16 dim: 10 } data_filler { type: "constant" value: 0 } } }
 layer { name: "distance" type: "EuclideanLoss" bottom: "ip" bottom: "zeros" top: "distance" }
 )";
-  digits_.text = Replaced(digits_.text,
-                          "type: \"Accuracy\" bottom: \"ip\" bottom: \"label\" top: \"accuracy\"",
-                          "type: \"ArgMax\" bottom: \"ip\" top: \"best\"");
   digits_.text =
-      Replaced(digits_.text, "type: \"SoftmaxWithLoss\" bottom: \"ip\" bottom: \"label\"",
-               "type: \"Reduction\" bottom: \"ip\"") +
-      numbers;
+      Edited(digits_.text, "type: \"Accuracy\" bottom: \"ip\" bottom: \"label\" top: \"accuracy\"",
+             "type: \"ArgMax\" bottom: \"ip\" top: \"best\"");
+  digits_.text = Edited(digits_.text, "type: \"SoftmaxWithLoss\" bottom: \"ip\" bottom: \"label\"",
+                        "type: \"Reduction\" bottom: \"ip\"") +
+                 numbers;
   EvaluationOptions options;
   options.confusion_may_lack = true;
   const Evaluation result = Compare(2, options);

@@ -95,23 +95,23 @@ TEST_F(ExportNetTest, KeepsTheMainLossOrTheNamedOutputs) {
 
 TEST_F(ExportNetTest, EachLossOfScoresHasTheLayerOfItsProbabilities) {
   const std::string original = digits_.text;
-  digits_.text = Replaced(original, "SoftmaxWithLoss", "SoftmaxFocalLoss");
+  digits_.text = Edited(original, "SoftmaxWithLoss", "SoftmaxFocalLoss");
   const std::string focal = Export();
   EXPECT_THAT(focal, HasSubstr("type: \"Softmax\""));
   EXPECT_THAT(focal, Not(HasSubstr("Loss")));
 }
 
 TEST_F(ExportNetTest, TheCommentSaysHowImagesArePreprocessed) {
-  digits_.text = Replaced(digits_.text, "scale: 0.00390625", "crop_size: 24 mean_value: 30");
+  digits_.text = Edited(digits_.text, "scale: 0.00390625", "crop_size: 24 mean_value: 30");
   EXPECT_THAT(Export(), StartsWith("# To prepare images as its training did: trainer classify "
                                    "--resize=28,28 --mean_value=30\n"));
-  digits_.text = Replaced(digits_.text, "crop_size: 24 mean_value: 30", "mirror: true");
+  digits_.text = Edited(digits_.text, "crop_size: 24 mean_value: 30", "mirror: true");
   EXPECT_THAT(Export(), StartsWith("# Images go in as they are: pixels from 0 to 255\n"));
-  digits_.text = Replaced(digits_.text, "mirror: true", "crop_size: 24");
+  digits_.text = Edited(digits_.text, "mirror: true", "crop_size: 24");
   std::filesystem::remove_all(digits_.folder() / "data");
   EXPECT_THAT(Export({.spec = {}, .shape = Shape({1, 24, 24})}),
               HasSubstr("--resize=H,W (H,W: the size of the data set's images)"));
-  digits_.text = Replaced(digits_.text, "type: \"Data\"", "type: \"HDF5Data\"");
+  digits_.text = Edited(digits_.text, "type: \"Data\"", "type: \"HDF5Data\"");
   EXPECT_THAT(Export({.spec = {}, .shape = Shape({1, 24, 24})}), StartsWith("name: \"small\""));
 }
 

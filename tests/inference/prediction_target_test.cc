@@ -55,9 +55,9 @@ TEST_F(PredictionTargetTest, AFolderOfClassesHasTheirNames) {
     std::filesystem::create_directories(digits_.folder() / name);
   }
   digits_.folder().Write("photos/cat/0.pgm", "P5 28 28 255\n" + std::string(28 * 28, 'x'));
-  std::string net = Replaced(digits_.text, "\"Data\"", "\"ImageData\"");
-  net = Replaced(net, "data_param { source", "data_param { limit: 1 } image_data_param { source");
-  net = Replaced(net, "data/test_lmdb\" backend: LMDB", "photos\" is_color: false");
+  std::string net = Edited(digits_.text, "\"Data\"", "\"ImageData\"");
+  net = Edited(net, "data_param { source", "data_param { limit: 1 } image_data_param { source");
+  net = Edited(net, "data/test_lmdb\" backend: LMDB", "photos\" is_color: false");
   WriteText(run_ + "/solver.prototxt",
             "net_param { " + net +
                 "} test_iter: 3 test_interval: 10 base_lr: 1 lr_policy: 'fixed' max_iter: 20");

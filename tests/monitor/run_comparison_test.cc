@@ -8,6 +8,7 @@
 #include <filesystem>
 
 #include "history/solver_differences.h"
+#include "support/edited.h"
 #include "support/error_of.h"
 #include "support/temp_folder.h"
 #include "trainer/base/random/crc32c.h"
@@ -39,12 +40,6 @@ net_param {
 }
 )";
 
-std::string Replaced(std::string text, const std::string& from, const std::string& to) {
-  const size_t at = text.find(from);
-  EXPECT_NE(at, std::string::npos) << from;
-  return text.replace(at, from.size(), to);
-}
-
 // "kind what: text" of each difference.
 std::vector<std::string> Lines(const std::vector<RunDifference>& differences) {
   std::vector<std::string> lines;
@@ -61,7 +56,7 @@ std::vector<std::string> Lines(const std::vector<RunDifference>& differences) {
 std::vector<std::string> SolverLines(const std::string& from, const std::string& to) {
   caffe::SolverParameter a, b;
   ParseTextString("a", kSolver, &a);
-  ParseTextString("b", Replaced(kSolver, from, to), &b);
+  ParseTextString("b", Edited(kSolver, from, to), &b);
   return Lines(CompareSolvers(a, b));
 }
 
@@ -130,8 +125,7 @@ TEST(SolverDifferencesTest, TheOrderOfLayersCounts) {
   caffe::SolverParameter a, b;
   ParseTextString("a", kSolver, &a);
   ParseTextString(
-      "b", Replaced(Replaced(kSolver, ip, ""), "  name: \"small\"\n", "  name: \"small\"\n" + ip),
-      &b);
+      "b", Edited(Edited(kSolver, ip, ""), "  name: \"small\"\n", "  name: \"small\"\n" + ip), &b);
   EXPECT_THAT(Lines(CompareSolvers(a, b)),
               ElementsAre("affects net order of the layers: 'digits' -> 'ip'"));
 }
@@ -290,14 +284,14 @@ TEST_F(RunComparisonTest, AnEarlierStartWithOtherDataIsADifference) {
 }
 
 TEST_F(RunComparisonTest, TheSolversAreCompared) {
-  const std::string b = Write("b", {start_}, Replaced(kSolver, "0.05", "0.01"));
+  const std::string b = Write("b", {start_}, Edited(kSolver, "0.05", "0.01"));
   EXPECT_THAT(Lines(CompareRuns(folder_ / "a", b)),
               ElementsAre("affects solver base_lr: 0.05 -> 0.01"));
 }
 
 TEST_F(RunComparisonTest, ASolverThatWasChangedAfterTheRunIsRefused) {
   const std::string b = Write("b", {start_});
-  folder_.Write("b/solver.prototxt", Replaced(kSolver, "0.05", "0.01"));
+  folder_.Write("b/solver.prototxt", Edited(kSolver, "0.05", "0.01"));
   const auto [code, text] = ErrorOf([&] { CompareRuns(folder_ / "a", b); });
   EXPECT_EQ(code, ErrorCode::kData);
   EXPECT_THAT(text, HasSubstr("b/solver.prototxt: this is not the solver of the run: its checksum "

@@ -85,15 +85,6 @@ std::string DrawnDigits(const std::string& backend) {
 
 }  // namespace
 
-std::string Edited(const std::string& text, const std::string& from, const std::string& to) {
-  const size_t at = text.find(from);
-  if (at == std::string::npos) {
-    ADD_FAILURE() << "'" << from << "' is not in:\n" << text;
-    return text;
-  }
-  return text.substr(0, at) + to + text.substr(at + from.size());
-}
-
 DigitsJob::DigitsJob(const std::string& backend) : net(kJobNet), solver(kJobSolver) {
   std::filesystem::copy(DrawnDigits(backend), folder_ / "data",
                         std::filesystem::copy_options::recursive);

@@ -4,12 +4,10 @@
 #include <string>
 #include <vector>
 
+#include "support/edited.h"
 #include "support/temp_folder.h"
 
 namespace trainer {
-
-// Replaces the first `from`. The test fails if there is none.
-std::string Edited(const std::string& text, const std::string& from, const std::string& to);
 
 class DigitsJob {
  public:
