@@ -37,8 +37,8 @@ CutBox BoxAround(double cut, int64_t row, int64_t column, int64_t height, int64_
 // Mixes each item with the next one, and the last with the first: see MixedNumber.
 void MixItems(std::span<const float> mix_weights, std::span<float> items);
 
-// Mixes images (N, H, W, C) likewise, and replaces the box of each image by the next image's
-// pixels.
+// Mixes each image (H, W, C) of a batch with the next one as MixItems does. Afterwards, the box of
+// each image has the next image's pixels.
 void MixImages(std::span<const float> mix_weights, std::span<const CutBox> boxes, int64_t width,
                int64_t channels, std::span<float> images);
 

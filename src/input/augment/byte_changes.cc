@@ -36,7 +36,8 @@ ByteTable TableOf(const Change& change) {
   return table;
 }
 
-// Returns the grey of a pixel as Pillow's mode L has it. Of three channels blue comes first.
+// Returns the grey value of a pixel, with the weights and the rounding of Pillow's mode L. The
+// channels of colour images are blue, green and red.
 int GreyOf(const PixelSpan& part, int64_t y, int64_t x) {
   if (part.channels == 1) return part.Row(0, y)[x];
   return (part.Row(2, y)[x] * 19595 + part.Row(1, y)[x] * 38470 + part.Row(0, y)[x] * 7471 +

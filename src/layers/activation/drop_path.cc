@@ -34,8 +34,8 @@ struct KeepOrDropItem {
 
 // Sets a random share drop_ratio of the items of a batch to 0 in training and multiplies the others
 // by 1 / (1 - drop_ratio). In phase TEST the output is a view of the input, and the passes do
-// nothing. Source: Huang et al., "Deep networks with stochastic depth", arXiv:1603.09382; the scale
-// is that of timm's and torchvision's layers.
+// nothing. Source: Huang et al., "Deep networks with stochastic depth", arXiv:1603.09382, with
+// the scale that timm and torchvision use.
 class DropPath final : public Layer {
  public:
   explicit DropPath(const LayerSpec& spec)

@@ -12,8 +12,8 @@ namespace {
 
 constexpr char kEmbedParam[] = "embed_param";
 
-// Computes the vector of one index: weight[index] + bias, or NaN for a bad index, which is also
-// reported. The elements of a vector are out.channels apart in memory: 1, or in an image a pixel.
+// Computes the vector of one index: weight[index] + bias. Reports a bad index and sets its vector
+// to NaN. `out.channels` is the distance in memory between neighbouring elements of a vector.
 struct TakeVector {
   const float *index, *weight, *bias;
   float* y;

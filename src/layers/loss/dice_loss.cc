@@ -97,8 +97,8 @@ struct DiceRowLoss {
 };
 
 // loss = the mean over items and channels of 1 - (2 sum p t + smooth) / (sum p + sum t + smooth),
-// with sums over the positions. Source: Milletari et al., "V-Net", arXiv:1606.04797; the sums of p
-// and t instead of their squares are those of most later work, e.g. MONAI's DiceLoss.
+// with sums over the positions. Source: Milletari et al., "V-Net", arXiv:1606.04797, which sums
+// the squares of p and t in the denominator. This class sums p and t, as MONAI's DiceLoss does.
 class DiceLoss final : public Layer {
  public:
   explicit DiceLoss(const LayerSpec& spec)

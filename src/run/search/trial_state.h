@@ -1,5 +1,6 @@
 #pragma once
-// What the folder of a random search says about it: search.json, and a file for each trial.
+// The files of a random search: search.json describes the search, and each trial has a file of its
+// own.
 
 #include <cstddef>
 #include <optional>

@@ -39,7 +39,7 @@ TrialReport ReadSearch(const std::string& path);
 // Returns the folders of the runs of the best trials that have written metrics, at most `most`.
 std::vector<std::string> BestRunFolders(const TrialReport& search, size_t most);
 
-// Returns the results of a sweep: those of the grid's trials, or of the search in the folder.
+// Returns the results of a grid's trials, or of the random search in the grid's folder.
 TrialReport ReadSweep(const Grid& grid, const GridOptions& options);
 
 }  // namespace trainer
