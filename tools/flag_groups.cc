@@ -82,14 +82,18 @@ void DeclareDbLock(FlagSet& flags, DbLock* lock) {
 void DeclareImages(FlagSet& flags, ImageInputFlags* images) {
   flags.Bind(&images->list, "list", "FILE",
              "file with the paths of more images, one per line; -: the standard input");
+  flags.Bind(&images->oversample, "oversample", "",
+             "classify ten crops (corners and center, plain and mirrored) and average the scores");
+  DeclarePreprocessing(flags, images);
+}
+
+void DeclarePreprocessing(FlagSet& flags, ImageInputFlags* images) {
   flags.Bind(&images->resize, "resize", "H,W",
              "resize images to this size, then crop the center to the size of the net's input; "
              "default: resize to the size of the input (with --oversample: to 256,256)");
   flags.Bind(&images->resize_short, "resize_short", "PIXELS",
              "resize the shorter side of images to this length and the other side in proportion, "
              "then crop the center");
-  flags.Bind(&images->oversample, "oversample", "",
-             "classify ten crops (corners and center, plain and mirrored) and average the scores");
   flags.Bind(&images->mean, "mean", "FILE",
              "binaryproto file with the mean image to subtract; if its size differs from the "
              "images, its channel means are subtracted");

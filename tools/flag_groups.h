@@ -47,6 +47,8 @@ void DeclareDbLock(FlagSet& flags, DbLock* lock);
 
 // Declares --list, --resize, --mean and others of verbs that read image files.
 void DeclareImages(FlagSet& flags, ImageInputFlags* images);
+// Declares those of them that say how pixels become values: --resize, --mean, --scale and others.
+void DeclarePreprocessing(FlagSet& flags, ImageInputFlags* images);
 
 // Declares --gpu, --tf32, --deterministic and --gpu_cache of verbs that compute.
 void DeclareDevice(FlagSet& flags, DeviceOptions* device);

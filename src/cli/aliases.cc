@@ -20,7 +20,6 @@ constexpr std::string_view kDraw = "trainer draw --model=NET --out=FILE.svg";
 constexpr std::string_view kShow = "trainer show --model=NET";
 constexpr std::string_view kUpgrade = "trainer upgrade OLD NEW";
 constexpr std::string_view kResume = "trainer train --solver=FILE --resume=auto";
-constexpr std::string_view kDeploy = "trainer deploy --model=NET --out=FILE";
 constexpr std::string_view kLog = "trainer log FILE --out=DIR";
 
 // Names of Caffe's programs and scripts without .py and .sh, and verbs of other trainers.
@@ -40,7 +39,6 @@ constexpr auto kNames = std::to_array<std::pair<std::string_view, std::string_vi
     {"draw_net", kDraw},
     {"eval", kTest},
     {"evaluate", kTest},
-    {"export", kDeploy},
     {"extract_features", kFeatures},
     {"extract_seconds", kLog},
     {"finetune", "trainer train --solver=FILE --weights=FILE"},

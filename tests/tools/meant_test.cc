@@ -48,7 +48,6 @@ TEST_F(MeantTest, NamesOfOtherProgramsAnswerWithTheVerb) {
       {"infer", "trainer predict --model=DEPLOY"},
       {"evaluate", "trainer test --model=NET"},
       {"summary", "trainer show --model=NET"},
-      {"export", "trainer deploy --model=NET"},
       {"resume", "--resume=auto"},
       {"caffe", "trainer VERB"}};
   for (const auto& [name, command] : names) {

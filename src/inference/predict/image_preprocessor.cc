@@ -108,6 +108,19 @@ void ImagePreprocessor::SetMean(const PreprocessOptions& options) {
   for (const float value : values) mean_.insert(mean_.end(), plane, value);
 }
 
+std::vector<float> ImagePreprocessor::MeanOfFirstCrop() const {
+  if (!mean_is_resized_) return mean_;
+  std::vector<float> mean;
+  for (int c = 0; c < channels_; ++c) {
+    for (int y = 0; y < height_; ++y) {
+      const int64_t row = (int64_t{c} * resized_height_ + crops_[0].top + y) * resized_width_;
+      const auto first = mean_.begin() + row + crops_[0].left;
+      mean.insert(mean.end(), first, first + width_);
+    }
+  }
+  return mean;
+}
+
 void ImagePreprocessor::Read(const std::string& path, std::vector<float>* out) {
   constexpr uint64_t kMaxBytes = uint64_t{1} << 30;
   raw_ = ReadFile(path, kMaxBytes);

@@ -89,7 +89,7 @@ PredictionTarget PredictionTargetOfFiles(const PredictionTargetOptions& options)
   for (const auto& [flag, is_given] : {std::pair("model", !options.model.file.empty()),
                                        std::pair("weights", !options.weights.empty())}) {
     if (is_given) continue;
-    throw Error(ErrorCode::kUsage, Join("'trainer predict' needs --", flag,
+    throw Error(ErrorCode::kUsage, Join("'trainer ", options.verb, "' needs --", flag,
                                         "=FILE, or --run=DIR for the net and the best weights of "
                                         "a run"));
   }

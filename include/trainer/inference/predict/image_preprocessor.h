@@ -38,6 +38,10 @@ class ImagePreprocessor {
   // Returns the number of crops per image: 1, or 10 with `oversample`.
   int crops() const { return static_cast<int>(crops_.size()); }
 
+  // Returns the mean (C, H, W) that is subtracted from the first crop, without `oversample` the
+  // center.
+  std::vector<float> MeanOfFirstCrop() const;
+
   // Appends the crops of the image, (crops(), C, H, W), to `out`. Throws as ReadFile and
   // DecodeImage, and kData if `short_side` would make an image too large, with the name of the
   // file.

@@ -17,6 +17,7 @@ struct PredictionTargetOptions {
   std::string run = "";                       // folder
   std::optional<int> batch = std::nullopt;    // images per pass; by default the net's, of a run 32
   std::optional<Shape> shape = std::nullopt;  // of an image, for a run whose data is not there
+  std::string verb = "predict";               // for messages
 };
 
 // The net for predictions and what belongs to it.

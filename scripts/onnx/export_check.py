@@ -1,0 +1,180 @@
+#!/usr/bin/env python3
+"""Compares what `trainer export` writes with onnxruntime.
+
+    scripts/onnx/export_check.py TRAINER [--only=PART] [--opset=N,M] [--keep=DIR]
+
+For each deploy net of models/, a net per layer type and stand-ins of public nets: writes random
+weights, exports the net, has the checker of the package onnx check the file with full shape
+inference, and compares each output of onnxruntime with `trainer features`, for the batch size of the
+net and, where the file leaves it free, for another one. The limit is 1e-4 of the largest number of
+the output. Needs the packages onnx and onnxruntime and the program protoc; without them it exits
+with code 77 (skipped).
+"""
+
+import argparse
+import pathlib
+import subprocess
+import sys
+import tempfile
+import traceback
+
+from classifiers import CLASSIFIERS
+from dense_nets import DENSE_NETS
+from layer_nets import LAYER_NETS
+
+try:
+    import numpy as np
+    import onnx
+    import onnxruntime
+    from random_weights import Protos, random_inputs, random_weights
+except ImportError as missing:
+    print(f"onnx: skipped, {missing}")
+    sys.exit(77)
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+LIMIT = 1e-4
+OTHER_BATCH = 3  # times the batch size of the net
+
+
+def run(*command):
+    done = subprocess.run([str(part) for part in command], text=True, capture_output=True)
+    if done.returncode != 0:
+        last = [line for line in done.stderr.splitlines() if line.strip()][-1:]
+        raise RuntimeError(f"{command[1]}: exit code {done.returncode}: {' '.join(last)}")
+    return done.stdout
+
+
+class Case:
+    """A net in a folder: its file, weights and exported model."""
+
+    def __init__(self, trainer, protos, folder, text, integers):
+        self.trainer, self.protos, self.folder, self.integers = trainer, protos, folder, integers
+        self.net = protos.net(text)
+        self.rng = np.random.default_rng(1)
+        self.write("net.prototxt", self.net)
+        self.weights = folder / "net.caffemodel"
+        shown = run(trainer, "show", f"--model={folder / 'net.prototxt'}", "--phase=TEST", "--json")
+        self.weights.write_bytes(random_weights(protos, self.net, shown, self.rng))
+
+    def write(self, name, net):
+        (self.folder / name).write_text(self.protos.text(net))
+
+    def export(self, opset):
+        out = self.folder / "net.onnx"
+        run(self.trainer, "export", f"--model={self.folder / 'net.prototxt'}",
+            f"--weights={self.weights}", f"--out={out}", f"--opset={opset}", "--force")
+        model = onnx.load(str(out))
+        onnx.checker.check_model(model, full_check=True)
+        return model
+
+    def with_batch(self, model, times):
+        """The net with `times` as many items in the inputs whose first axis is free; None if there
+        is none."""
+        free = {value.name: [i for i, dim in enumerate(value.type.tensor_type.shape.dim)
+                             if not dim.HasField("dim_value")] for value in model.graph.input}
+        if not any(free.values()):
+            return None
+        net = self.protos.net(self.protos.text(self.net))
+        for layer in net.layer:
+            if layer.type != "Input":
+                continue
+            for axis in free.get(layer.top[0], []):
+                layer.input_param.shape[0].dim[axis] *= times
+        return net
+
+    def compare(self, model, net):
+        """The largest relative difference of an output."""
+        inputs = random_inputs(net, self.integers, self.rng)
+        np.savez(self.folder / "in.npz", **inputs)
+        self.write("batch.prototxt", net)
+        outputs = [value.name for value in model.graph.output]
+        run(self.trainer, "features", f"--model={self.folder / 'batch.prototxt'}",
+            f"--weights={self.weights}", f"--input={self.folder / 'in.npz'}",
+            f"--blobs={','.join(outputs)}", f"--out={self.folder / 'out.npz'}", "--force")
+        expected = np.load(self.folder / "out.npz")
+        session = onnxruntime.InferenceSession(model.SerializeToString(),
+                                               providers=["CPUExecutionProvider"])
+        fed = {value.name: inputs[value.name] for value in session.get_inputs()}
+        worst = 0.0
+        for name, actual in zip(outputs, session.run(outputs, fed)):
+            worst = max(worst, difference(name, expected[name], actual))
+        return worst
+
+
+def difference(name, expected, actual):
+    shape = actual.shape if actual.ndim > 0 else (1,)
+    if expected.shape != shape:
+        raise RuntimeError(f"'{name}' has shape {shape}, and {expected.shape} in the net")
+    if expected.size == 0:
+        return 0.0
+    apart = np.abs(expected.astype(np.float64) - actual.reshape(expected.shape)).max()
+    return float(apart / max(np.abs(expected).max(), 1e-6))
+
+
+def check(trainer, protos, folder, text, integers, opsets):
+    """A line about the net, and whether it is right."""
+    case = Case(trainer, protos, folder, text, integers)
+    words, right = [], True
+    for opset in opsets:
+        model = case.export(opset)
+        worst = [case.compare(model, case.net)]
+        larger = case.with_batch(model, OTHER_BATCH)
+        if larger is not None:
+            worst.append(case.compare(model, larger))
+        right = right and max(worst) <= LIMIT
+        words.append(f"opset {opset}: {max(worst):.1e}{'' if larger else ' (batch fixed)'}")
+    return ", ".join(words), right
+
+
+def all_nets():
+    """(name, text, integers) of every net."""
+    for path in sorted(ROOT.glob("models/*/deploy.prototxt")):
+        yield f"models/{path.parent.name}", path.read_text(), {}
+    for group, nets in (("layer", LAYER_NETS), ("classifier", CLASSIFIERS), ("dense", DENSE_NETS)):
+        for name, make in nets.items():
+            net = make()
+            yield f"{group}/{name}", net.text(), net.integers
+
+
+def check_all(arguments, folder):
+    protos = Protos(ROOT / "proto", folder)
+    opsets = [int(opset) for opset in arguments.opset.split(",")]
+    count, wrong = 0, []
+    for name, text, integers in all_nets():
+        if arguments.only not in name:
+            continue
+        count += 1
+        place = folder / name.replace("/", "_")
+        place.mkdir(exist_ok=True)
+        try:
+            line, right = check(arguments.trainer, protos, place, text, integers, opsets)
+        except Exception as error:  # one net must not hide the others
+            line, right = f"{type(error).__name__}: {error}", False
+            if arguments.trace:
+                traceback.print_exc()
+        if not right:
+            wrong.append(name)
+        print(f"{'ok   ' if right else 'WRONG'} {name}: {line}", flush=True)
+    print(f"onnx: {count} nets, {len(wrong)} wrong{': ' if wrong else ''}{', '.join(wrong)}")
+    return 1 if wrong or count == 0 else 0
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("trainer")
+    parser.add_argument("--only", default="", help="check nets whose name has this part")
+    parser.add_argument("--opset", default="17", help="versions, separated by commas")
+    parser.add_argument("--keep", help="folder for the files")
+    parser.add_argument("--trace", action="store_true", help="print where an error came from")
+    arguments = parser.parse_args()
+    arguments.trainer = str(pathlib.Path(arguments.trainer).resolve())
+    if arguments.keep:
+        folder = pathlib.Path(arguments.keep)
+        folder.mkdir(parents=True, exist_ok=True)
+        return check_all(arguments, folder)
+    with tempfile.TemporaryDirectory() as folder:
+        return check_all(arguments, pathlib.Path(folder))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

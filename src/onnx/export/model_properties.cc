@@ -1,0 +1,170 @@
+#include "trainer/onnx/model_properties.h"
+
+#include <algorithm>
+
+#include "trainer/base/error/error.h"
+#include "trainer/base/log/log.h"
+#include "trainer/base/text/text.h"
+#include "trainer/inference/predict/blob_source.h"
+#include "trainer/inference/predict/image_preprocessor.h"
+
+namespace trainer {
+namespace {
+
+void AddProperty(const std::string& key, const std::string& value, onnx::ModelProto* model) {
+  onnx::StringStringEntryProto& property = *model->add_metadata_props();
+  property.set_key(key);
+  property.set_value(value);
+}
+
+// Returns the names as a dictionary of Python, which ultralytics' programs read.
+std::string PythonDictionary(const std::vector<std::string>& labels) {
+  std::string text = "{";
+  for (size_t i = 0; i < labels.size(); ++i) {
+    std::string quoted;
+    for (const char c : labels[i]) {
+      if (c == '\'' || c == '\\') quoted += '\\';
+      quoted += c;
+    }
+    text += Join(i == 0 ? "" : ", ", i, ": '", quoted, "'");
+  }
+  return text + "}";
+}
+
+// Returns the names with underscores for blanks, because OpenVINO separates them by blanks.
+std::string BlankSeparated(std::vector<std::string> labels) {
+  for (std::string& label : labels) std::ranges::replace(label, ' ', '_');
+  return JoinList(labels, " ");
+}
+
+std::string NumberList(const std::vector<float>& numbers) {
+  std::string text;
+  for (const float number : numbers) text += (text.empty() ? "" : " ") + ShortestText(number);
+  return text;
+}
+
+// Returns the layer whose output is the only one of the model if it is a DetectionOutput; else
+// null.
+const LayerSpec* FindDetector(const Net& net, const onnx::GraphProto& graph) {
+  if (graph.output_size() != 1) return nullptr;
+  const Graph& in = net.graph();
+  const auto found = in.latest_by_name.find(graph.output(0).name());
+  if (found == in.latest_by_name.end()) return nullptr;
+  const LayerSpec& layer = in.nodes[in.values[found->second].producer].spec;
+  return layer.type() == "DetectionOutput" ? &layer : nullptr;
+}
+
+// Returns the preprocessing for an input (N, C, H, W). The mean is one number per channel where the
+// pixels of a channel have one mean. Throws as ImagePreprocessor.
+OnnxPreprocessing MakeOnnxPreprocessing(const Shape& input, const PreprocessOptions& options) {
+  PreprocessOptions center = options;
+  center.oversample = false;
+  OnnxPreprocessing how;
+  how.factor = options.raw_scale / 255;
+  how.scale = options.scale;
+  const std::vector<float> mean = ImagePreprocessor(input, center).MeanOfFirstCrop();
+  const auto plane = static_cast<std::ptrdiff_t>(input[2] * input[3]);
+  for (auto channel = mean.begin(); channel != mean.end(); channel += plane) {
+    how.mean.push_back(*channel);
+    if (std::any_of(channel, channel + plane, [&](float m) { return m != *channel; })) {
+      how.mean = mean;
+      return how;
+    }
+  }
+  if (std::ranges::all_of(how.mean, [](float m) { return m == 0; })) how.mean.clear();
+  return how;
+}
+
+// Returns whether the options change pixels.
+bool ChangesPixels(const OnnxPreprocessing& how) {
+  return how.factor != 1 || how.scale != 1 || !how.mean.empty();
+}
+
+ImagePreparation PrepareImages(const Net& net, const NetSpec& spec, const ImageInputFlags& flags) {
+  const Shape input = ImageInput(net).value.shape;
+  const PreprocessOptions options = ResolvePreprocessOptions(flags, spec);
+  ImagePreparation images;
+  images.preprocessing = MakeOnnxPreprocessing(input, options);
+  images.is_known = ChangesPixels(images.preprocessing);
+  images.crops = options.short_side > 0 || options.height > input[2] || options.width > input[3];
+  return images;
+}
+
+// Adds what OpenVINO's Model API needs to prepare images: (pixel - mean_values) / scale_values.
+void AddPreparation(const ModelDescription& description, const Shape& input,
+                    onnx::ModelProto* model) {
+  const OnnxPreprocessing& how = description.images.preprocessing;
+  AddProperty("model_info resize_type", description.images.crops ? "crop" : "standard", model);
+  AddProperty("model_info reverse_input_channels", how.rgb ? "YES" : "NO", model);
+  if (description.is_inside) return;
+  const bool has_channel_means = how.mean.empty() || std::ssize(how.mean) == input[1];
+  if (how.factor == 0 || how.scale == 0 || !has_channel_means) return;
+  std::vector<float> means(static_cast<size_t>(input[1]), 0.0f);
+  for (size_t c = 0; c < how.mean.size(); ++c) means[c] = how.mean[c] / how.factor;
+  AddProperty("model_info mean_values", NumberList(means), model);
+  const std::vector<float> scales(static_cast<size_t>(input[1]), 1 / (how.factor * how.scale));
+  AddProperty("model_info scale_values", NumberList(scales), model);
+}
+
+// Adds the format's own properties of an input of pixels from 0 to 255.
+void AddPixelFormat(const ModelDescription& description, const Shape& input,
+                    onnx::ModelProto* model) {
+  const OnnxPreprocessing& how = description.images.preprocessing;
+  if (!description.is_inside) return;
+  const char* const format = input[1] == 1 ? "Gray8" : how.rgb ? "Rgb8" : "Bgr8";
+  AddProperty("Image.BitmapPixelFormat", format, model);
+  AddProperty("Image.ColorSpaceGamma", "SRGB", model);
+  AddProperty("Image.NominalPixelRange", "NominalRange_0_255", model);
+}
+
+}  // namespace
+
+ImagePreparation ResolveImagePreparation(const Net& net, const NetSpec& spec,
+                                         const ImageInputFlags& flags, const std::string& order) {
+  if (!order.empty()) {
+    ImagePreparation images = PrepareImages(net, spec, flags);
+    images.preprocessing.rgb = order == "rgb";
+    return images;
+  }
+  try {
+    const WarningsOnly warnings_only;
+    return PrepareImages(net, spec, flags);
+  } catch (const Error&) {
+    return {};
+  }
+}
+
+int64_t CountClasses(const Net& net, const onnx::GraphProto& graph) {
+  if (graph.output_size() != 1) return 0;
+  if (const LayerSpec* detector = FindDetector(net, graph)) {
+    return detector->proto().detection_output_param().num_classes();
+  }
+  const Shape shape = net.graph().Find(graph.output(0).name()).shape;
+  const bool is_row = shape.Rank() >= 2 && shape.Count(2) == 1 && shape[1] > 1;
+  return is_row ? shape[1] : 0;
+}
+
+void AddModelProperties(const Net& net, const ModelDescription& description,
+                        onnx::ModelProto* model) {
+  const bool is_detector = FindDetector(net, model->graph()) != nullptr;
+  if (CountClasses(net, model->graph()) > 0) {
+    AddProperty("task", is_detector ? "detect" : "classify", model);
+    AddProperty("model_info model_type", is_detector ? "ssd" : "Classification", model);
+  }
+  if (!description.labels.empty()) {
+    AddProperty("names", PythonDictionary(description.labels), model);
+    AddProperty("model_info labels", BlankSeparated(description.labels), model);
+  }
+  const std::vector<InputBlob> inputs = InputBlobs(net);
+  if (inputs.size() != 1 || !inputs[0].value.shape.IsImage()) return;
+  const Shape& input = inputs[0].value.shape;
+  AddProperty("imgsz", Join("[", input[2], ", ", input[3], "]"), model);
+  AddProperty("batch", Join(input[0]), model);
+  AddProperty("channels", Join(input[1]), model);
+  AddProperty("stride", "1", model);  // ultralytics rounds image sizes to it
+  if (!description.images.is_known && !description.is_inside) return;
+  AddPreparation(description, input, model);
+  AddPixelFormat(description, input, model);
+}
+
+}  // namespace trainer

@@ -1,0 +1,79 @@
+// trainer export to ONNX, as a user calls it.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "in_process.h"
+#include "job.h"
+#include "onnx.pb.h"
+#include "trainer/base/file/file.h"
+
+namespace trainer {
+namespace {
+
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+constexpr uint64_t kMaxOnnxFile = 1 << 24;
+
+class OnnxExportTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    ASSERT_EQ(job_.Train({"--run=run"}).exit_code, 0);
+    ASSERT_EQ(Run({"deploy", "--model=net.prototxt", "--out=deploy.prototxt"}).exit_code, 0);
+  }
+  Outcome Run(const std::vector<std::string>& command) const {
+    return RunHere(command, job_.options());
+  }
+  Outcome Export(const std::vector<std::string>& more) const {
+    std::vector<std::string> command = {"export", "--out=m.onnx"};
+    command.insert(command.end(), more.begin(), more.end());
+    return Run(command);
+  }
+  onnx::ModelProto Model() const {
+    onnx::ModelProto model;
+    EXPECT_TRUE(model.ParseFromString(ReadFile(job_.folder() / "m.onnx", kMaxOnnxFile)));
+    return model;
+  }
+
+  Job job_;
+  const std::vector<std::string> files_ = {"--model=deploy.prototxt",
+                                           "--weights=snap_iter_20.caffemodel"};
+};
+
+TEST_F(OnnxExportTest, WritesTheNetAndComparesIt) {
+  const Outcome outcome = Export(files_);
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_THAT(outcome.err, HasSubstr("Wrote m.onnx: "));
+  EXPECT_THAT(outcome.err, HasSubstr("The batch size is free"));
+  EXPECT_THAT(outcome.err, HasSubstr("Read back: the largest difference from the net is "));
+  EXPECT_EQ(Model().graph().output(0).name(), "prob");
+}
+
+TEST_F(OnnxExportTest, ARunGivesNetAndWeights) {
+  const Outcome outcome = Export({"--run=run", "--preprocess", "--batch=2"});
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  const onnx::GraphProto graph = Model().graph();
+  EXPECT_EQ(graph.input(0).type().tensor_type().shape().dim(0).dim_value(), 2);
+  EXPECT_EQ(graph.node(0).name(), "preprocess/Mul");
+}
+
+TEST_F(OnnxExportTest, WrongFlagsAreRefusedAndNothingIsWritten) {
+  const auto refused = [&](std::vector<std::string> more, int code, const std::string& start,
+                           const std::string& part) {
+    more.insert(more.end(), files_.begin(), files_.end());
+    ExpectRefused(job_, Export(more), code, start, part);
+    EXPECT_THAT(job_.Files("m.onnx"), IsEmpty());
+  };
+  refused({"--out=m.pb"}, 64, "--out=m.pb: ", "must end in .onnx");
+  refused({"--opset=12"}, 64, "--opset", "13");
+  refused({"--batch=many"}, 64, "--batch=many: ", "give free, fixed, or a number of items");
+  refused({"--output=probb"}, 64, "--output: the net has no blob 'probb'.", "'prob'");
+  refused({"--weights=none.caffemodel"}, 66, "", "none.caffemodel");
+  ExpectRefused(job_, Export({}), 64, "'trainer export' needs --model=FILE", "--run=DIR");
+  ExpectRefused(job_, Export({"--model=net.prototxt", "--weights=snap_iter_20.caffemodel"}), 78, "",
+                "cannot be exported to ONNX");
+}
+
+}  // namespace
+}  // namespace trainer
