@@ -19,9 +19,9 @@ using testing::IsEmpty;
 using testing::StartsWith;
 
 const char* const kVerbs[] = {"check",  "dataset",  "deploy",  "device_query", "doctor", "draw",
-                              "export", "features", "find-lr", "job",          "layers", "log",
-                              "plan",   "predict",  "report",  "show",         "solver", "status",
-                              "sweep",  "test",     "time",    "train",        "upgrade"};
+                              "export", "features", "find-lr", "import",       "job",    "layers",
+                              "log",    "plan",     "predict", "report",       "show",   "solver",
+                              "status", "sweep",    "test",    "time",         "train",  "upgrade"};
 
 size_t WidestLine(const std::string& text) {
   std::istringstream lines(text);

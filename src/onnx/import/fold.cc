@@ -1,0 +1,215 @@
+// Nodes that move or choose the numbers of constants. fold_math.cc has those that compute.
+
+#include "import/fold.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "trainer/base/text/text.h"
+
+namespace trainer {
+namespace {
+
+// A model cannot make the importer allocate more than this from a few bytes.
+constexpr int64_t kMaxFolded = int64_t{1} << 27;
+
+}  // namespace
+
+const Constant& FoldContext::In(size_t i) const {
+  if (i >= inputs.size() || inputs[i] == nullptr) {
+    graph.Refuse(node, Join("input ", i, " is missing; the file is damaged"));
+  }
+  return *inputs[i];
+}
+
+const Dims& FoldContext::Integers(size_t i) const {
+  if (In(i).is_float) graph.Refuse(node, Join("input ", i, " must be integers, not floats"));
+  return In(i).ints;
+}
+
+std::optional<Dims> FoldContext::IntsOr(const std::string& attribute, size_t i) const {
+  if (node.Has(attribute)) return node.Ints(attribute);
+  if (i < inputs.size() && inputs[i] != nullptr) return Integers(i);
+  return std::nullopt;
+}
+
+void FoldContext::CheckDims(const Dims& dims) const {
+  if (!AreValidDims(dims) || CountOf(dims) > kMaxFolded) {
+    graph.Refuse(node, Join("it would compute a constant of the shape ", DimsText(dims),
+                            ", which is not possible"));
+  }
+}
+
+int FoldContext::Axis(int64_t axis, size_t rank) const { return AxisOf(graph, node, axis, rank); }
+
+Dims StepsOf(const Dims& dims) {
+  Dims steps(dims.size(), 1);
+  for (size_t i = dims.size(); i-- > 1;) steps[i - 1] = steps[i] * dims[i];
+  return steps;
+}
+
+int64_t Dot(const Dims& dims, const Dims& steps, int64_t index) {
+  int64_t at = 0;
+  for (size_t i = dims.size(); i-- > 0; index /= dims[i]) at += index % dims[i] * steps[i];
+  return at;
+}
+
+Constant FoldTranspose(const FoldContext& c) {
+  const Constant& x = c.In(0);
+  Dims order = c.node.Ints("perm");
+  if (order.empty()) {
+    order.resize(x.dims.size());
+    std::iota(order.rbegin(), order.rend(), 0);
+  }
+  const Dims steps = StepsOf(x.dims);
+  Dims dims, moved;
+  for (const int64_t axis : order) {
+    const auto at = static_cast<size_t>(c.Axis(axis, x.dims.size()));
+    dims.push_back(x.dims[at]);
+    moved.push_back(steps[at]);
+  }
+  if (CountOf(dims) != static_cast<int64_t>(x.Count())) c.graph.Refuse(c.node, "perm is wrong");
+  return SelectElements(x, dims, [&](int64_t i) { return Dot(dims, moved, i); });
+}
+
+Constant FoldReshape(const FoldContext& c, Dims dims) {
+  c.CheckDims(dims);
+  Constant y = c.In(0);
+  if (CountOf(dims) != static_cast<int64_t>(y.Count())) {
+    c.graph.Refuse(
+        c.node, Join("the shape ", DimsText(dims), " does not fit its input ", DimsText(y.dims)));
+  }
+  y.dims = std::move(dims);
+  return y;
+}
+
+Constant FoldGather(const FoldContext& c) {
+  const Constant& x = c.In(0);
+  const Constant& indices = c.In(1);
+  const auto axis = static_cast<size_t>(c.Axis(c.node.Int("axis", 0), x.dims.size()));
+  Dims dims(x.dims.begin(), x.dims.begin() + static_cast<std::ptrdiff_t>(axis));
+  dims.insert(dims.end(), indices.dims.begin(), indices.dims.end());
+  dims.insert(dims.end(), x.dims.begin() + static_cast<std::ptrdiff_t>(axis) + 1, x.dims.end());
+  c.CheckDims(dims);
+  Dims chosen = c.Integers(1);
+  for (int64_t& index : chosen) {
+    if (index < -x.dims[axis] || index >= x.dims[axis]) {
+      c.graph.Refuse(c.node, Join("index ", index, " does not exist; the axis has ", x.dims[axis],
+                                  " elements"));
+    }
+    if (index < 0) index += x.dims[axis];
+  }
+  int64_t inner = 1;
+  for (size_t i = axis + 1; i < x.dims.size(); ++i) inner *= x.dims[i];
+  const auto count = static_cast<int64_t>(chosen.size());
+  return SelectElements(x, dims, [&](int64_t i) {
+    const int64_t row = i / inner, outer = row / count;
+    return (outer * x.dims[axis] + chosen[static_cast<size_t>(row % count)]) * inner + i % inner;
+  });
+}
+
+Constant FoldConcat(const FoldContext& c) {
+  const size_t rank = c.In(0).dims.size();
+  const auto axis = static_cast<size_t>(c.Axis(c.node.Int("axis", 0), rank));
+  Constant y = c.In(0);
+  for (size_t k = 1; k < c.inputs.size(); ++k) {
+    const Constant& x = c.In(k);
+    Dims dims = y.dims, other = x.dims;
+    if (other.size() == rank) other[axis] = dims[axis];
+    if (other != dims || x.is_float != y.is_float) {
+      c.graph.Refuse(c.node, Join("input ", k, " does not fit the ones before it"));
+    }
+    const int64_t first = dims[axis], second = x.dims[axis];
+    dims[axis] += second;
+    c.CheckDims(dims);
+    int64_t inner = 1;
+    for (size_t i = axis + 1; i < rank; ++i) inner *= dims[i];
+    // Element i is selected from y, followed by x.
+    Constant both = y;
+    both.floats.insert(both.floats.end(), x.floats.begin(), x.floats.end());
+    both.ints.insert(both.ints.end(), x.ints.begin(), x.ints.end());
+    const auto split = static_cast<int64_t>(y.Count());
+    y = SelectElements(both, dims, [&](int64_t i) {
+      const int64_t outer = i / (inner * (first + second)), at = i % (inner * (first + second));
+      return at < inner * first ? outer * inner * first + at
+                                : split + outer * inner * second + at - inner * first;
+    });
+  }
+  return y;
+}
+
+Constant FoldSlice(const FoldContext& c) {
+  const Constant& x = c.In(0);
+  const Dims starts = c.IntsOr("starts", 1).value_or(Dims());
+  const Dims ends = c.IntsOr("ends", 2).value_or(Dims());
+  Dims axes = c.IntsOr("axes", 3).value_or(Dims());
+  const Dims by = c.IntsOr("steps", 4).value_or(Dims(starts.size(), 1));
+  if (axes.empty()) {
+    axes.resize(starts.size());
+    std::iota(axes.begin(), axes.end(), 0);
+  }
+  const std::vector<AxisSlice> slices = ReadSlices(c.graph, c.node, x.dims, starts, ends, axes, by);
+  Dims dims, steps = StepsOf(x.dims);
+  int64_t first = 0;
+  for (size_t i = 0; i < slices.size(); ++i) {
+    dims.push_back(slices[i].count);
+    first += slices[i].start * steps[i];
+    steps[i] *= slices[i].step;
+  }
+  return SelectElements(x, dims, [&](int64_t i) { return first + Dot(dims, steps, i); });
+}
+
+std::vector<Constant> FoldSplit(const FoldContext& c) {
+  const Constant& x = c.In(0);
+  const auto axis = static_cast<size_t>(c.Axis(c.node.Int("axis", 0), x.dims.size()));
+  const Dims lengths = SplitLengths(c.graph, c.node, x.dims[axis], c.IntsOr("split", 1));
+  int64_t inner = 1, start = 0;
+  for (size_t i = axis + 1; i < x.dims.size(); ++i) inner *= x.dims[i];
+  std::vector<Constant> parts;
+  for (const int64_t length : lengths) {
+    Dims dims = x.dims;
+    dims[axis] = length;
+    parts.push_back(SelectElements(x, dims, [&](int64_t i) {
+      const int64_t outer = i / (inner * length);
+      return (outer * x.dims[axis] + start) * inner + i % (inner * length);
+    }));
+    start += length;
+  }
+  return parts;
+}
+
+Constant FoldExpand(const FoldContext& c, const Dims& dims) {
+  const Constant& x = c.In(0);
+  c.CheckDims(dims);
+  const Dims steps = BroadcastSteps(x.dims, dims);
+  return SelectElements(x, dims, [&](int64_t i) { return Dot(dims, steps, i); });
+}
+
+Constant FoldTile(const FoldContext& c) {
+  const Constant& x = c.In(0);
+  const Dims& repeats = c.Integers(1);
+  Dims dims = x.dims;
+  if (repeats.size() != dims.size()) c.graph.Refuse(c.node, "repeats must name each axis once");
+  for (size_t i = 0; i < dims.size(); ++i) {
+    if (__builtin_mul_overflow(dims[i], repeats[i], &dims[i])) dims[i] = -1;
+  }
+  c.CheckDims(dims);
+  const Dims steps = StepsOf(x.dims);
+  return SelectElements(x, dims, [&](int64_t i) {
+    int64_t at = 0;
+    for (size_t k = dims.size(); k-- > 0; i /= dims[k]) at += i % dims[k] % x.dims[k] * steps[k];
+    return at;
+  });
+}
+
+Dims BroadcastSteps(const Dims& dims, const Dims& wide) {
+  const Dims own = StepsOf(dims);
+  Dims steps(wide.size(), 0);
+  const size_t skip = wide.size() - dims.size();
+  for (size_t i = 0; i < dims.size(); ++i) {
+    if (dims[i] != 1) steps[skip + i] = own[i];
+  }
+  return steps;
+}
+
+}  // namespace trainer

@@ -1,0 +1,205 @@
+#include "trainer/run/model_import/import_model.h"
+
+#include <google/protobuf/text_format.h>
+
+#include <algorithm>
+#include <climits>
+#include <optional>
+#include <vector>
+
+#include "trainer/base/error/error.h"
+#include "trainer/base/file/atomic_file.h"
+#include "trainer/base/file/file.h"
+#include "trainer/base/text/parse_number.h"
+#include "trainer/base/text/text.h"
+#include "trainer/checkpoint/model_file.h"
+#include "trainer/inference/export/export_net.h"
+#include "trainer/inference/predict/image_input_flags.h"
+#include "trainer/onnx/onnx_file.h"
+#include "trainer/storage/format.h"
+
+namespace trainer {
+namespace {
+
+constexpr char kNetEnding[] = ".prototxt";
+
+// Returns the name of the net's file without its ending.
+std::string StemOf(const std::string& out) {
+  return out.ends_with(kNetEnding) ? out.substr(0, out.size() - sizeof(kNetEnding) + 1) : out;
+}
+
+// Returns the name of a file next to the net: "net_solver.prototxt" for "net.prototxt".
+std::string NameBeside(const std::string& out, const std::string& kind) {
+  return Join(StemOf(out), "_", kind, kNetEnding);
+}
+
+std::string WithComment(const std::string& comment, const caffe::NetParameter& net) {
+  std::string text;
+  google::protobuf::TextFormat::PrintToString(net, &text);
+  return Join("# ", EscapeControl(comment), "\n", text);
+}
+
+// Returns the database whose name has "test" or "val" where the name of the training set has its
+// last "train"; "" if there is none.
+std::string TestSetBeside(const std::string& source) {
+  const size_t at = source.rfind("train");
+  if (at == std::string::npos) return "";
+  for (const char* name : {"test", "val"}) {
+    const std::string path = std::string(source).replace(at, 5, name);
+    if (Exists(path)) return path;
+  }
+  return "";
+}
+
+// Throws kUsage for flags that do not fit each other.
+void CheckImportOptions(const ImportModelOptions& options) {
+  const FineTuneOptions& tune = options.tune;
+  const bool has_training = tune.classes > 0 || !tune.source.empty() || !tune.test_source.empty();
+  if (!options.train && has_training) {
+    throw Error(ErrorCode::kUsage,
+                "--classes, --source and --test_source are for --train; give --train, too");
+  }
+  if (options.train && (tune.classes == 0 || tune.source.empty())) {
+    throw Error(ErrorCode::kUsage,
+                "--train needs --classes=N, the number of classes, and --source=SET, the training "
+                "set");
+  }
+}
+
+// Completes what the flags say about the data.
+FineTuneOptions ReadTuning(const ImportModelOptions& options) {
+  FineTuneOptions tune = options.tune;
+  if (options.batch) tune.train_batch = *options.batch;
+  tune.backend = DetectFormat(tune.source);
+  if (tune.test_source.empty()) tune.test_source = TestSetBeside(tune.source);
+  if (!tune.test_source.empty()) tune.test_backend = DetectFormat(tune.test_source);
+  for (const std::string& backend : {tune.backend, tune.test_backend}) {
+    if (backend == "LMDB" || backend == "LEVELDB") continue;
+    throw Error(ErrorCode::kUsage,
+                Join("--source: the set is of the format ", backend,
+                     ", but a Data layer reads LMDB or LEVELDB; convert it: trainer dataset "
+                     "convert ",
+                     tune.source, " train_lmdb"));
+  }
+  return tune;
+}
+
+void RefuseToReplaceFiles(const ImportModelOptions& options) {
+  for (const std::string& path : {options.out, options.weights}) {
+    RefuseToReplace(path, options.replace);
+  }
+  for (const char* kind : {"train", "solver"}) {
+    if (options.train) RefuseToReplace(NameBeside(options.out, kind), options.replace);
+  }
+}
+
+OnnxImportOptions ReadSizes(const ImportModelOptions& options) {
+  OnnxImportOptions sizes;
+  if (options.batch && !options.train) sizes.batch = *options.batch;
+  if (options.shape.empty()) return sizes;
+  const Shape shape = ParseItemShape(options.shape);
+  sizes.shapes[""].assign(shape.dims().begin(), shape.dims().end());
+  return sizes;
+}
+
+// Changes the first layer to take pixels, if the flags ask for it. Returns whether it did. Throws
+// kUsage if that is not possible and was asked for.
+bool ChoosePixels(const ImportModelOptions& options, ImportedNet* imported) {
+  if (options.pixels == "raw" || (options.pixels.empty() && !options.train)) return false;
+  if (TakeCaffePixels(imported)) return true;
+  if (options.pixels.empty()) return false;
+  throw Error(ErrorCode::kUsage,
+              "--pixels=torchvision: the model's input is not a color image that one convolution "
+              "reads; use --pixels=raw");
+}
+
+// Returns the numbers of a property of the model; empty if it is missing or not of numbers.
+std::vector<float> NumbersOf(const onnx::ModelProto& model, const std::string& key) {
+  std::vector<float> numbers;
+  for (const onnx::StringStringEntryProto& property : model.metadata_props()) {
+    if (property.key() != key) continue;
+    for (const std::string& word : SplitList(property.value(), ' ')) {
+      const std::optional<float> number = ParseNumber<float>(word);
+      if (!number) return {};
+      numbers.push_back(*number);
+    }
+  }
+  return numbers;
+}
+
+// Returns the first line of the net's file. A model of `trainer export` says how images are
+// prepared, in the words of OpenVINO; 'trainer predict' reads that from the line.
+std::string FirstComment(const onnx::ModelProto& model, const std::string& name,
+                         bool takes_pixels) {
+  if (takes_pixels) return Join(kPreprocessComment, "--mean_value=103.53,116.28,123.675");
+  const std::vector<float> means = NumbersOf(model, "model_info mean_values");
+  const std::vector<float> scales = NumbersOf(model, "model_info scale_values");
+  bool reverses = false;
+  for (const onnx::StringStringEntryProto& property : model.metadata_props()) {
+    reverses = reverses ||
+               (property.key() == "model_info reverse_input_channels" && property.value() == "YES");
+  }
+  const bool one_scale =
+      !scales.empty() && std::ranges::all_of(scales, [&](float s) { return s == scales[0]; });
+  if (means.empty() || !one_scale || reverses || scales[0] == 0) {
+    return Join("Imported from ", name, ".");
+  }
+  std::vector<std::string> words;
+  for (const float mean : means) words.push_back(ShortestText(mean));
+  return Join(kPreprocessComment, "--mean_value=", JoinList(words, ","),
+              " --scale=", ShortestText(1 / scales[0]));
+}
+
+// Writes the weights and returns a line about them.
+std::string WriteImportedWeights(const std::string& path, ImportedNet* imported) {
+  const uint64_t bytes = imported->weights.ByteSizeLong();
+  if (bytes > INT_MAX - 64 && !IsNamedAsHdf5(path)) {
+    throw Error(ErrorCode::kConfig,
+                Join("the weights have ", bytes,
+                     " bytes, but a .caffemodel can have at most 2 GiB - 1; give "
+                     "--weights=NAME.caffemodel.h5"));
+  }
+  if (imported->weights.layer_size() == 0) {
+    return Join("the model has no weights, so ", path, " is not written\n");
+  }
+  int64_t numbers = 0;
+  for (const caffe::LayerParameter& layer : imported->weights.layer()) {
+    for (const caffe::BlobProto& blob : layer.blobs()) numbers += blob.data_size();
+  }
+  WriteModel(path, imported->weights);
+  return Join(path, ": ", numbers, " weights of ", Counted(imported->weights.layer_size(), "layer"),
+              "\n");
+}
+
+}  // namespace
+
+std::string ImportModel(const ImportModelOptions& options) {
+  CheckImportOptions(options);
+  RefuseToReplaceFiles(options);
+  const OnnxImportOptions sizes = ReadSizes(options);
+  FineTuneOptions tune;
+  if (options.train) tune = ReadTuning(options);
+  const onnx::ModelProto model = ReadOnnx(options.model);
+  ImportedNet imported = ImportOnnx(model, options.model, sizes);
+  const bool takes_pixels = ChoosePixels(options, &imported);
+  FineTuneNet tuned;
+  if (options.train) tuned = MakeFineTuneNet(imported, tune, takes_pixels);
+  const std::string name = FileNameOf(options.model);
+  WriteWhole(options.out, WithComment(FirstComment(model, name, takes_pixels), imported.net));
+  std::string text = Join(options.out, ": ", imported.net.layer_size(), " layers\n");
+  text += WriteImportedWeights(options.weights, &imported);
+  for (const auto& [output, blob] : imported.outputs) {
+    text += Join("output '", output, "' of the model: blob '", blob, "'\n");
+  }
+  for (const std::string& note : imported.notes) text += note + "\n";
+  if (!options.train) return text;
+  const std::string net = NameBeside(options.out, "train");
+  const std::string solver = NameBeside(options.out, "solver");
+  WriteWhole(net, WithComment(Join("Fine-tunes ", name, "."), tuned.net));
+  WriteWhole(solver, FineTuneSolverText(tune, net, solver, options.weights, StemOf(options.out)));
+  return text + Join(net, ": layer '", tuned.old_layer, "' is now '", tuned.new_layer, "', for ",
+                     tune.classes, " classes\nnext: trainer train --solver=", solver,
+                     " --weights=", options.weights, " --freeze=all-but-last\n");
+}
+
+}  // namespace trainer

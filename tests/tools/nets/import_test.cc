@@ -1,0 +1,102 @@
+// Models in the format ONNX become nets that answer and learn.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "in_process.h"
+#include "job.h"
+#include "onnx/test_model.h"
+#include "trainer/datasets/digits.h"
+
+namespace trainer {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::Not;
+
+class ImportVerbTest : public testing::Test {
+ protected:
+  Outcome Run(const std::vector<std::string>& command) const {
+    return RunHere(command, {.folder = folder_.path()});
+  }
+  Outcome Import(const std::vector<std::string>& more = {}) const {
+    std::vector<std::string> command = {"import", "digits.onnx", "--out=net.prototxt",
+                                        "--weights=net.caffemodel"};
+    command.insert(command.end(), more.begin(), more.end());
+    return Run(command);
+  }
+  void ExpectRefused(const Outcome& outcome, int code, const std::string& part) const {
+    EXPECT_EQ(outcome.exit_code, code) << outcome.err;
+    EXPECT_THAT(outcome.Errors(), ElementsAre(HasSubstr(part)));
+    EXPECT_THAT(folder_.Names(), Not(testing::Contains("net.prototxt")));
+  }
+  // A classifier of images (1, 28, 28) in two classes; the mean of four regions decides.
+  void WriteDigitsModel() const {
+    TestModel model;
+    model.Input("image", {-1, 1, 28, 28});
+    model.Floats("w", {1, 1, 14, 14}, std::vector<float>(196, 1 / 196.0f));
+    model.Floats("fc.weight", {2, 4}, Rising(8)).Floats("fc.bias", {2}, {0, 0});
+    model.Node("Conv", {"image", "w"}, {"a"}, "conv").With("strides", {14, 14});
+    model.Node("Relu", {"a"}, {"b"}, "relu").Node("Flatten", {"b"}, {"c"}, "flat");
+    model.Node("Gemm", {"c", "fc.weight", "fc.bias"}, {"d"}).WithInt("transB", 1);
+    model.Node("Softmax", {"d"}, {"answer"}, "prob").WithInt("axis", 1).Output("answer");
+    folder_.Write("digits.onnx", model.proto().SerializeAsString());
+  }
+
+  TempFolder folder_;
+};
+
+TEST_F(ImportVerbTest, WritesANetThatOtherVerbsTake) {
+  WriteDigitsModel();
+  const Outcome made = Import();
+  ASSERT_EQ(made.exit_code, 0) << made.err;
+  EXPECT_EQ(made.out,
+            "net.prototxt: 6 layers\n"
+            "net.caffemodel: 206 weights of 2 layers\n"
+            "output 'answer' of the model: blob 'prob'\n");
+  EXPECT_THAT(ReadText(folder_ / "net.prototxt"),
+              testing::StartsWith("# Imported from digits.onnx.\n"));
+  const Outcome features = Run({"features", "--model=net.prototxt", "--weights=net.caffemodel",
+                                "--random", "--iterations=1", "--blobs=prob", "--out=p.h5"});
+  EXPECT_EQ(features.exit_code, 0) << features.err;
+  EXPECT_THAT(Import().err, HasSubstr("--force"));
+  EXPECT_EQ(Import({"--force"}).exit_code, 0);
+}
+
+TEST_F(ImportVerbTest, ANetForAnotherTaskLearns) {
+  WriteDigitsModel();
+  WriteDigits({.folder = folder_ / "digits", .train = 200, .test = 40});
+  const Outcome made =
+      Import({"--train", "--classes=10", "--source=digits/train_lmdb", "--batch=20"});
+  ASSERT_EQ(made.exit_code, 0) << made.err;
+  EXPECT_THAT(made.out, HasSubstr("net_train.prototxt: layer 'fc' is now 'fc_new', for 10 classes\n"
+                                  "next: trainer train --solver=net_solver.prototxt "));
+  EXPECT_THAT(ReadText(folder_ / "net_train.prototxt"), HasSubstr("digits/test_lmdb"));
+  const Outcome check = Run({"check", "--solver=net_solver.prototxt", "--weights=net.caffemodel"});
+  EXPECT_EQ(check.exit_code, 0) << check.err << check.out;
+  const Outcome trained = Run({"train", "--solver=net_solver.prototxt", "--weights=net.caffemodel",
+                               "--freeze=all-but-last", "--set", "max_epoch=1"});
+  EXPECT_EQ(trained.exit_code, 0) << trained.err;
+  EXPECT_THAT(trained.err, HasSubstr("Loaded 1 layer from net.caffemodel"));
+}
+
+TEST_F(ImportVerbTest, FlagsThatDoNotFitAreRefused) {
+  WriteDigitsModel();
+  ExpectRefused(Run({"import", "--out=net.prototxt", "--weights=w"}), 64, "needs MODEL");
+  ExpectRefused(Import({"--classes=10"}), 64, "give --train, too");
+  ExpectRefused(Import({"--train"}), 64, "--train needs --classes=N");
+  ExpectRefused(Import({"--pixels=torchvision"}), 64, "is not a color image");
+  ExpectRefused(Import({"--shape=3,28,28"}), 65, "does not fit its input 1x3x28x28");
+}
+
+TEST_F(ImportVerbTest, FilesThatAreNotModelsAreRefused) {
+  ExpectRefused(Import(), 66, "digits.onnx");
+  folder_.Write("digits.onnx", "");
+  ExpectRefused(Import(), 65, "digits.onnx: the file is empty");
+  folder_.Write("digits.onnx", std::string(1000, 'x'));
+  ExpectRefused(Import(), 65, "digits.onnx: the file cannot be parsed as an ONNX model");
+}
+
+}  // namespace
+}  // namespace trainer
