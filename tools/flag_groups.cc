@@ -1,6 +1,6 @@
 #include "flag_groups.h"
 
-#include "trainer/base/text/text.h"
+#include "trainer/checkpoint/model_file.h"
 
 namespace trainer {
 
@@ -33,8 +33,19 @@ void DeclareNetChanges(FlagSet& flags, NetSource* net) {
 }
 
 void DeclareWeights(FlagSet& flags, std::vector<std::string>* files, bool required) {
-  auto flag = flags.BindList(files, "weights", "FILES", ".caffemodel files, separated by commas");
+  auto flag = flags.BindList(files, "weights", "FILES",
+                             "files of weights, separated by commas: .caffemodel, .h5, "
+                             ".safetensors, .npz");
   if (required) flag.Required();
+  DeclareNames(flags);
+}
+
+void DeclareNames(FlagSet& flags) {
+  TensorNamesFile().clear();  // what another verb of this process has set
+  flags.Bind(&TensorNamesFile(), "names", "FILE",
+             "for .safetensors and .npz files of other programs: a table whose lines name a blob "
+             "and its tensor, such as 'conv1.0 conv1.weight'; default: tensor_names.txt in the "
+             "folder of the net");
 }
 
 void DeclareIterations(FlagSet& flags, int* iterations) {

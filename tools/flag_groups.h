@@ -27,8 +27,10 @@ void DeclareSet(FlagSet& flags, std::vector<std::string>* changes);
 void DeclareModel(FlagSet& flags, NetSource* net, std::string_view help = "the net");
 // Declares --level, --stage and --set.
 void DeclareNetChanges(FlagSet& flags, NetSource* net);
-// Declares --weights, a list of .caffemodel files.
+// Declares --weights, a list of files, and --names.
 void DeclareWeights(FlagSet& flags, std::vector<std::string>* files, bool required = false);
+// Declares --names, which sets TensorNamesFile.
+void DeclareNames(FlagSet& flags);
 // Declares --iterations, a number of batches of at least 1.
 void DeclareIterations(FlagSet& flags, int* iterations);
 // Declares --seed, a whole number from 0 on.

@@ -1,5 +1,6 @@
 #include "run_flags.h"
 
+#include "flag_groups.h"
 #include "trainer/base/text/text.h"
 #include "trainer/strategies/strategy.h"
 
@@ -20,7 +21,9 @@ void DeclareStart(FlagSet& flags, StartOptions* start) {
 
 void DeclareStartWeights(FlagSet& flags, StartOptions* start) {
   flags.Bind(&start->weights, "weights", "FILES",
-             "start from these .caffemodel files, separated by commas");
+             "start from these files of weights, separated by commas: .caffemodel, .h5, "
+             ".safetensors, .npz");
+  DeclareNames(flags);
   flags.Bind(&start->reset, "reset", "LAYERS",
              "layers that do not start from --weights: names separated by commas, or a pattern "
              "between slashes: /fc.*/. The last layer starts anew by itself if its size differs");

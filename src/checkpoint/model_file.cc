@@ -12,17 +12,32 @@
 #include "trainer/base/error/error.h"
 #include "trainer/base/file/file.h"
 #include "trainer/base/text/text.h"
+#include "trainer/checkpoint/tensor_model.h"
 #include "trainer/config/upgrade/upgrade.h"
 #include "trainer/hdf5/reader.h"
 
 namespace trainer {
 namespace {
 
+constexpr char kTensorNamesName[] = "tensor_names.txt";
+
 bool IsNumber(std::string_view text) {
   return !text.empty() && std::ranges::all_of(text, [](char c) { return c >= '0' && c <= '9'; });
 }
 
+// Returns the table next to the net, or "".
+std::string FindTensorNames(const std::string& net_file) {
+  if (net_file.empty()) return "";
+  const std::string path = JoinPath(FolderOf(net_file), kTensorNamesName);
+  return Exists(path) ? path : "";
+}
+
 }  // namespace
+
+std::string& TensorNamesFile() {
+  static std::string file;
+  return file;
+}
 
 bool IsNamedAsHdf5(const std::string& path) { return path.ends_with(".h5"); }
 
@@ -58,6 +73,10 @@ void CheckHdf5Names(std::span<const std::string> layers) {
 }
 
 FileChecksum WriteModel(const std::string& path, caffe::NetParameter& net, FileOps& ops) {
+  if (IsNamedAsTensorFile(path)) {
+    WriteTensorModel(path, net, "", ops);
+    return IdentifyFile(path);
+  }
   AtomicFile file(path, ops);
   const FileChecksum seal = WriteModelTo(net, &file);
   file.Commit();
@@ -70,13 +89,17 @@ FileChecksum IdentifyFile(const std::string& path) {
   return {ChecksumOf(OpenForReading(path), path, 0, size), size};
 }
 
-caffe::NetParameter ReadModel(const std::string& path) {
-  caffe::NetParameter net = ReadModelAsWritten(path);
+caffe::NetParameter ReadModel(const std::string& path, const std::string& net_file) {
+  caffe::NetParameter net = ReadModelAsWritten(path, net_file);
   LogUpgrades(UpgradeNet(&net, path));
   return net;
 }
 
-caffe::NetParameter ReadModelAsWritten(const std::string& path) {
+caffe::NetParameter ReadModelAsWritten(const std::string& path, const std::string& net_file) {
+  if (IsTensorFile(path)) {
+    const bool must = !TensorNamesFile().empty();
+    return ReadTensorModel(path, must ? TensorNamesFile() : FindTensorNames(net_file), must);
+  }
   VerifyChecksum(path);
   if (SniffKind(path) == FileKind::kState) {
     throw Error(ErrorCode::kUsage, {path},

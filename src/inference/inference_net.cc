@@ -27,11 +27,12 @@ InferenceNet::InferenceNet(const NetSpec& spec, const Device& device,
 }
 
 // Loads into one net only, because the nets of a test share their parameters.
-void InferenceNet::LoadWeights(std::span<const std::string> files) {
+std::vector<std::string> InferenceNet::LoadWeights(std::span<const std::string> files) {
   Net* const nets[] = {&net()};
   WeightLoader loading(nets);
-  for (const std::string& file : files) loading.Copy(ReadModel(file), file);
+  for (const std::string& file : files) loading.Copy(ReadModel(file, loading.net_file()), file);
   loading.Finish();
+  return loading.Missing();
 }
 
 void RequireBlobs(const Net& net, const std::string& flag, const std::vector<std::string>& blobs) {

@@ -9,6 +9,7 @@
 #include "trainer/base/text/text.h"
 #include "trainer/checkpoint/snapshot_files.h"
 #include "trainer/config/name_pattern.h"
+#include "trainer/inference/pack/model_pack.h"
 
 namespace trainer {
 
@@ -43,11 +44,12 @@ void RequireOneStart(const StartOptions& options) {
 }
 
 std::vector<std::string> WeightFiles(const StartOptions& options, const SolverSpec& spec) {
-  if (!options.weights.empty()) return SplitList(options.weights);
-  std::vector<std::string> files;
+  std::vector<std::string> files = SplitList(options.weights);
   for (const std::string& list : spec.proto.weights()) {
+    if (!options.weights.empty()) break;
     for (std::string& file : SplitList(list)) files.push_back(std::move(file));
   }
+  UsePack(nullptr, &files);
   return files;
 }
 

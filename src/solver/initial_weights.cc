@@ -76,7 +76,7 @@ void LoadWeights(const SolverContext& run, const TrainingModel& model, const Tes
   bool any = false;
   for (const std::string& file : files) {
     LOG(INFO) << "Finetuning from " << EscapeControl(file);
-    const caffe::NetParameter own = OwnStage(run, ReadModel(file));
+    const caffe::NetParameter own = OwnStage(run, ReadModel(file, loading.net_file()));
     if (run.pipeline != nullptr && own.layer().empty()) continue;
     loading.Copy(own, file);
     any = true;

@@ -28,6 +28,13 @@ class Hdf5ArrayFile final : public ArrayFile {
   explicit Hdf5ArrayFile(const std::string& path) : reader_(path) {}
 
   bool Has(const std::string& name) const override { return reader_.Has(name); }
+  std::vector<std::string> Names() const override {
+    std::vector<std::string> names;
+    for (Hdf5Reader::Member& member : reader_.Members("")) {
+      if (!member.is_group) names.push_back(std::move(member.name));
+    }
+    return names;
+  }
   std::unique_ptr<StoredArray> Array(const std::string& name) const override {
     return std::make_unique<Hdf5StoredArray>(reader_.Array(name));
   }

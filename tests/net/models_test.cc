@@ -5,10 +5,13 @@
 #include <gtest/gtest.h>
 
 #include <map>
+#include <set>
+#include <sstream>
 
 #include "support/net_text.h"
 #include "support/source_folder.h"
 #include "support/test_device.h"
+#include "trainer/base/file/file.h"
 #include "trainer/base/text/text.h"
 #include "trainer/net/learning.h"
 #include "trainer/net/net.h"
@@ -24,9 +27,10 @@ struct Model {
   int64_t weights;              // of the deploy net, without the statistics of BatchNorm
   int64_t more_in_training;     // of auxiliary classifiers
   std::vector<int64_t> output;  // the deploy net's only output
+  const char* form = "";        // ends the names of the files: "_torchvision"
 };
 
-void PrintTo(const Model& model, std::ostream* out) { *out << model.folder; }
+void PrintTo(const Model& model, std::ostream* out) { *out << model.folder << model.form; }
 
 const Model kModels[] = {
     {"lenet", {1, 28, 28}, 431080, 0, {1, 10}},
@@ -47,6 +51,12 @@ const Model kModels[] = {
     // The common figure is 3,504,872; the published Caffe net expands in its first block too, by
     // one: 32 * 32 weights, 32 scales and 32 biases.
     {"mobilenet_v2", {3, 224, 224}, 3504872 + 1088, 0, {1, 1000, 1, 1}},
+    // The numbers of torchvision 0.29.
+    {"resnet18", {3, 224, 224}, 11689512, 0, {1, 1000}},
+    {"resnet50", {3, 224, 224}, 25557032, 0, {1, 1000}, "_torchvision"},
+    {"mobilenet_v2", {3, 224, 224}, 3504872, 0, {1, 1000}, "_torchvision"},
+    {"convnext_tiny", {3, 224, 224}, 28589128, 0, {1, 1000}},
+    {"vit_tiny", {3, 32, 32}, 5362762, 0, {1, 10}, "_torchvision"},
 };
 
 // One image where the file names a database, one text with its labels where it names HDF5 files,
@@ -101,24 +111,49 @@ class ModelsTest : public testing::TestWithParam<Model> {
   ParamStore params_{*device_};
 };
 INSTANTIATE_TEST_SUITE_P(Of, ModelsTest, testing::ValuesIn(kModels),
-                         [](const auto& one) { return std::string(one.param.folder); });
+                         [](const auto& one) { return Join(one.param.folder, one.param.form); });
 
 TEST_P(ModelsTest, PlansWithAsManyWeightsAsPublished) {
   TRAINER_CPU_ONLY("no kernel runs");
   const Model& model = GetParam();
-  const NetSpec train_spec = LoadWithoutData(folder_ + "train_test.prototxt", model.image);
+  const NetSpec train_spec =
+      LoadWithoutData(folder_ + "train_test" + model.form + ".prototxt", model.image);
   const auto train = Make(train_spec, caffe::TRAIN, true);
   EXPECT_EQ(CountWeights(*train), model.weights + model.more_in_training);
   EXPECT_TRUE(HasLoss(*train));
   EXPECT_TRUE(UntrainedParams(*train).empty());
   const size_t bytes = params_.WeightBytes();
   const auto test = Make(train_spec, caffe::TEST, false);
-  const NetSpec deploy_spec = LoadNet(folder_ + "deploy.prototxt");
+  const NetSpec deploy_spec = LoadNet(folder_ + "deploy" + model.form + ".prototxt");
   const auto deploy = Make(deploy_spec, caffe::TEST, false);
   EXPECT_EQ(CountWeights(*deploy), model.weights);
   EXPECT_EQ(params_.WeightBytes(), bytes) << "a test or deploy net has weights of its own";
   ASSERT_EQ(deploy->outputs().size(), 1u);
   EXPECT_THAT(deploy->outputs()[0].value.shape.dims(), ElementsAreArray(model.output));
+}
+
+// The first words of the lines, without shapes in brackets: "conv1.0".
+std::set<std::string> BlobsOfTable(const std::string& path) {
+  std::istringstream lines(ReadFile(path, 1 << 20));
+  std::set<std::string> blobs;
+  for (std::string line; std::getline(lines, line);) {
+    if (!line.starts_with('#')) blobs.insert(line.substr(0, line.find_first_of(" [")));
+  }
+  return blobs;
+}
+
+TEST_P(ModelsTest, ATableOfNamesHasEveryBlob) {
+  TRAINER_CPU_ONLY("no kernel runs");
+  const Model& model = GetParam();
+  const bool is_torchvisions = std::string(model.form) == "_torchvision" ||
+                               std::string(model.folder) == "resnet18" ||
+                               std::string(model.folder) == "convnext_tiny";
+  if (!is_torchvisions) GTEST_SKIP() << "the net has no table";
+  const NetSpec spec = LoadNet(folder_ + "deploy" + model.form + ".prototxt");
+  const auto net = Make(spec, caffe::TEST, false);
+  std::set<std::string> blobs;
+  for (const Param* param : net->params()) blobs.insert(Join(param->layer, ".", param->index));
+  EXPECT_EQ(BlobsOfTable(folder_ + "tensor_names.txt"), blobs);
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include "trainer/base/text/text.h"
 #include "trainer/cli/verb.h"
 #include "trainer/inference/export/export_net.h"
+#include "trainer/inference/pack/model_pack.h"
 #include "trainer/run/device.h"
 
 namespace trainer {
@@ -29,7 +30,7 @@ class Deploy final : public Verb {
   }
 
   int Run() override {
-    const NetSpec spec = LoadNet(net_);
+    const NetSpec spec = LoadModel(net_);
     options_.spec.state = MakeNetState(caffe::TEST, net_.state);
     if (!shape_.empty()) options_.shape = ParseItemShape(shape_);
     const ExportedNet exported = ExportNet(spec, *MakeDevice(), options_);

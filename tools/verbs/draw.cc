@@ -9,6 +9,7 @@
 #include "trainer/base/text/text.h"
 #include "trainer/cli/verb.h"
 #include "trainer/config/net_layers.h"
+#include "trainer/inference/pack/model_pack.h"
 
 namespace trainer {
 namespace {
@@ -31,7 +32,7 @@ class Draw final : public Verb {
                   Join("--out=", out_, " must end in .svg or .dot, or with Graphviz .png or .pdf"));
     }
     RefuseToReplace(out_, force_);
-    const NetSpec spec = LoadNet(net_);
+    const NetSpec spec = LoadModel(net_);
     const caffe::NetState state = MakeNetState(phase_, net_.state);
     const std::vector<LayerSpec> layers = FilterLayers(spec, state);
     ConnectedLayers(spec, state);  // for its checks

@@ -1,35 +1,58 @@
+#include <glog/logging.h>
+
 #include "flag_groups.h"
 #include "onnx_flags.h"
 #include "trainer/base/error/error.h"
 #include "trainer/base/file/file.h"
 #include "trainer/base/text/text.h"
+#include "trainer/checkpoint/export_weights.h"
 #include "trainer/cli/verb.h"
+#include "trainer/inference/pack/model_pack.h"
+#include "trainer/inference/run_weights.h"
 
 namespace trainer {
 namespace {
 
-// Writes a trained net as a model that other programs run.
+// Writes a trained net, or its weights alone, in a format that other programs read.
 class Export final : public Verb {
  public:
   void Declare(FlagSet& flags) override {
-    flags.Bind(&target_.model.file, "model", "FILE", "the deploy net");
+    flags.Bind(&target_.model.file, "model", "FILE", "the deploy net, or a pack");
     DeclareWeights(flags, &target_.weights);
     flags.Bind(&target_.run, "run", "DIR",
-               "the folder of a run, instead of --model and --weights: its net, its best weights "
-               "and its labels");
-    flags.Bind(&out_, "out", "FILE", "the file to write: FILE.onnx").Required();
+               "the folder of a run, instead of --model and --weights: its net, the weights of its "
+               "best test and its labels");
+    flags.Bind(&out_, "out", "FILE",
+               "where to write: the net as FILE.onnx, or the weights as FILE.safetensors, .npz, .h5 "
+               "or .caffemodel")
+        .Required();
     DeclareForce(flags, &replace_);
     DeclareNetChanges(flags, &target_.model);
     DeclareOnnx(flags, &onnx_);
   }
 
   int Run() override {
-    if (!out_.ends_with(".onnx")) {
+    const bool is_onnx = out_.ends_with(".onnx");
+    if (!is_onnx && !IsNamedAsWeights(out_)) {
       throw Error(ErrorCode::kUsage,
-                  EscapeControl(Join("--out=", out_, ": the name must end in .onnx")));
+                  EscapeControl(Join("--out=", out_,
+                                     ": the name must end in .onnx, .safetensors, .npz, .h5 or "
+                                     ".caffemodel")));
     }
+    UsePack(&target_.model, &target_.weights);
+    if (is_onnx) {
+      RefuseToReplace(out_, replace_);
+      ExportOnnxFile(onnx_, target_, out_);
+      return 0;
+    }
+    if (target_.run.empty() == target_.weights.empty()) {
+      throw Error(ErrorCode::kUsage,
+                  "'trainer export' needs either --weights=FILE, --run=DIR or a pack as --model");
+    }
+    if (!target_.run.empty()) target_.weights = {ChooseRunWeights(target_.run, "Exporting")};
+    RequireFiles(target_.weights);
     RefuseToReplace(out_, replace_);
-    ExportOnnxFile(onnx_, target_, out_);
+    LOG(INFO) << EscapeControl(ExportWeights(target_.weights, target_.model.file, out_));
     return 0;
   }
 

@@ -6,6 +6,7 @@
 #include "trainer/base/file/file.h"
 #include "trainer/base/text/text.h"
 #include "trainer/cli/verb.h"
+#include "trainer/inference/pack/model_pack.h"
 #include "trainer/inference/predict/feature_extraction.h"
 #include "trainer/run/device.h"
 #include "trainer/storage/cursor.h"
@@ -46,7 +47,7 @@ class Features final : public Verb {
     SetDbLock(db_lock_);
     static_cast<void>(ChooseDevice(device_));  // before the files are read
     RequireFiles(options_.weights);
-    const NetSpec spec = LoadNet(net_);
+    const NetSpec spec = LoadModel(net_, &options_.weights);
     const std::unique_ptr<Device> device = MakeDevice(ChooseDevice(device_, spec));
     InferenceNet net(spec, *device,
                      {.state = MakeNetState(phase_, net_.state), .memory = BufferReuse::kSeparate});

@@ -18,7 +18,10 @@ class Import final : public Verb {
   void Declare(FlagSet& flags) override {
     flags.BindWords(&models_, 1);
     flags.Bind(&options_.out, "out", "FILE", "where to write the net").Required();
-    flags.Bind(&options_.weights, "weights", "FILE", "where to write the weights").Required();
+    flags
+        .Bind(&options_.weights, "weights", "FILE",
+              "where to write the weights: FILE.caffemodel, .h5, .safetensors or .npz")
+        .Required();
     flags.Bind(&options_.shape, "shape", "C,H,W", "shape of one item; default: the model's");
     flags
         .Bind(&options_.batch, "batch", "N",

@@ -7,6 +7,7 @@
 #include "trainer/inference/generative/parzen_likelihood.h"
 #include "trainer/inference/generative/rbm_likelihood.h"
 #include "trainer/inference/inference_net.h"
+#include "trainer/inference/pack/model_pack.h"
 #include "trainer/run/device.h"
 
 namespace trainer {
@@ -45,6 +46,7 @@ class Likelihood final : public Verb {
   int Run() override {
     static_cast<void>(ChooseDevice(device_));  // before the files are read
     const bool is_rbm = parzen_.samples.empty();
+    UsePack(&net_, &weights_);
     if (is_rbm && weights_.empty()) {
       throw Error(ErrorCode::kUsage,
                   "--weights is missing: give the weights of the RBM layer, or --samples for a "

@@ -11,6 +11,7 @@
 #include "trainer/base/log/log.h"
 #include "trainer/cli/verb.h"
 #include "trainer/config/net_state.h"
+#include "trainer/inference/pack/model_pack.h"
 #include "trainer/run/ranks/strategy.h"
 #include "trainer/run/solver_source.h"
 
@@ -87,7 +88,8 @@ class PlanVerb final : public Verb {
   ScalingReport PredictScaling() const {
     const ScalingRequest request = MakeScalingRequest(scaling_);
     if (!solver_.file.empty()) return trainer::PredictScaling(request, ReadSolver(solver_));
-    return trainer::PredictScaling(request, LoadNet(net_), MakeNetState(caffe::TRAIN, net_.state));
+    return trainer::PredictScaling(request, LoadModel(net_),
+                                   MakeNetState(caffe::TRAIN, net_.state));
   }
 
   MemoryBreakdown BreakDownMemory() const {
@@ -97,7 +99,7 @@ class PlanVerb final : public Verb {
     if (limit) target.room.name = "--memory=" + memory_;
     const BufferReuse mode = ParseMemoryMode(memory_);
     if (!net_.file.empty()) {
-      return trainer::BreakDownMemory(LoadNet(net_), MakeNetState(phase_, net_.state),
+      return trainer::BreakDownMemory(LoadModel(net_), MakeNetState(phase_, net_.state),
                                       *target.device, target.room, mode);
     }
     const SolverSpec spec = ReadSolver(solver_);

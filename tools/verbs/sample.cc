@@ -8,6 +8,7 @@
 #include "trainer/cli/verb.h"
 #include "trainer/inference/generative/sample_sheet.h"
 #include "trainer/inference/inference_net.h"
+#include "trainer/inference/pack/model_pack.h"
 #include "trainer/run/device.h"
 
 namespace trainer {
@@ -48,7 +49,7 @@ class Sample final : public Verb {
                   Join("--out=", EscapeControl(out_),
                        ": the sheet is a PNG file; give a name that ends in .png"));
     }
-    const NetSpec spec = LoadNet(net_);
+    const NetSpec spec = LoadModel(net_, &weights_);
     const std::unique_ptr<Device> device = MakeDevice(ChooseDevice(device_, spec));
     options_.seed = static_cast<uint64_t>(seed_);
     InferenceNet net(spec, *device,

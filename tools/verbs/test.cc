@@ -57,6 +57,7 @@ class Test final : public Verb {
     const bool is_run = !target.run.empty();
     const std::unique_ptr<Device> device = MakeLoggedDevice(ChooseDevice(device_, target.net()));
     options_.weights = target.weights;
+    if (options_.class_names.empty()) options_.class_names = target.class_names;
     options_.iterations = iterations_.value_or(kExactPass);
     if (is_run) {
       options_.solver_test_iter = target.solver->proto.test_iter(0);

@@ -11,6 +11,7 @@
 #include "trainer/base/error/error.h"
 #include "trainer/base/file/file.h"
 #include "trainer/cli/verb.h"
+#include "trainer/inference/pack/model_pack.h"
 #include "trainer/run/device.h"
 #include "trainer/run/solver_source.h"
 #include "trainer/storage/cursor.h"
@@ -24,7 +25,7 @@ class Time final : public Verb {
   void Declare(FlagSet& flags) override {
     flags.Bind(&solver_, "solver", "FILE", "measure this solver's iteration");
     flags.Bind(&net_.file, "model", "FILE", "measure this net");
-    flags.BindList(&options_.weights, "weights", "FILE", "a .caffemodel to load first");
+    DeclareWeights(flags, &options_.weights);
     DeclareIterations(flags, &options_.iterations);
     DeclarePhase(flags, &phase_);
     DeclareNetChanges(flags, &net_);
@@ -57,9 +58,9 @@ class Time final : public Verb {
   }
 
   // Measures forward and backward passes of --model.
-  NetProfile TimeModel() const {
+  NetProfile TimeModel() {
     RequireFiles(options_.weights);
-    const NetSpec spec = LoadNet(net_);
+    const NetSpec spec = LoadModel(net_, &options_.weights);
     const std::unique_ptr<Device> device = MakeLoggedDevice(ChooseDevice(device_, spec));
     return ProfileModel(spec, MakeNetState(phase_, net_.state), *device, options_);
   }

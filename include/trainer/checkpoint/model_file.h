@@ -1,7 +1,8 @@
 #pragma once
 // Files of weights: .caffemodel, a binary NetParameter with the layers' blobs, or .caffemodel.h5,
 // HDF5. Caffe reads our files and this program reads Caffe's. Our files also contain their size and
-// a CRC32C (net.proto, fields 20000 and 20100; in HDF5 in front of the data).
+// a CRC32C (net.proto, fields 20000 and 20100; in HDF5 in front of the data). Files for Python,
+// .safetensors and .npz, see tensor_model.h.
 
 #include <cstdint>
 #include <span>
@@ -35,9 +36,10 @@ void CheckHdf5Names(std::span<const std::string> layers);
 // the content decides.
 bool IsNamedAsHdf5(const std::string& path);
 
-// Writes `path` completely, or leaves it unchanged, whatever happens. Clears net's file_bytes and
-// crc32c unless it writes HDF5, and does not copy the weights. Throws kConfig (too large, or as
-// CheckHdf5Names), and as AtomicFile does.
+// Writes `path` completely, or leaves it unchanged, whatever happens. The end of the name selects
+// the format: .h5, .safetensors, .npz; any other is a .caffemodel, for which it clears net's
+// file_bytes and crc32c and does not copy the weights. Throws kConfig (too large, or as
+// CheckHdf5Names), as AtomicFile does, and as WriteTensorModel does.
 FileChecksum WriteModel(const std::string& path, caffe::NetParameter& net,
                         FileOps& ops = FileOps::Posix());
 
@@ -47,9 +49,17 @@ FileChecksum WriteModel(const std::string& path, caffe::NetParameter& net,
 // program; kData for any file that does not hold weights; kUsage for a solver state. From HDF5 only
 // the layers' names and blobs are read; a blob that the file leaves out, because it belongs to
 // another layer, is returned without shape and numbers.
-caffe::NetParameter ReadModel(const std::string& path);
+//
+// Files of tensors are read by the table of TensorNamesFile. Without one, a file whose tensors do
+// not have names of blobs is read by the tensor_names.txt in the folder of `net_file`, the net that
+// gets the weights, if there is one. Throws kData as ReadTensorModel does.
+caffe::NetParameter ReadModel(const std::string& path, const std::string& net_file = "");
 
 // Reads a file of weights as ReadModel does, but does not rewrite layers of the old formats.
-caffe::NetParameter ReadModelAsWritten(const std::string& path);
+caffe::NetParameter ReadModelAsWritten(const std::string& path, const std::string& net_file = "");
+
+// The table of names with which ReadModel reads files of tensors, "" for none. The flag --names is
+// bound to it. Set it before threads read.
+std::string& TensorNamesFile();
 
 }  // namespace trainer

@@ -38,8 +38,9 @@ class InferenceNet {
   const NetSpec& spec() const { return spec_; }
 
   // Copies the weights in `files` to the net by layer name, in order, and logs the layers that do
-  // not match. Throws as ReadModel and WeightLoader::Copy.
-  void LoadWeights(std::span<const std::string> files);
+  // not match. Returns the layers whose weights no file has, which keep the values of their
+  // fillers. Throws as ReadModel and WeightLoader::Copy.
+  std::vector<std::string> LoadWeights(std::span<const std::string> files);
 
  private:
   const NetSpec& spec_;

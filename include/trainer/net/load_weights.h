@@ -23,11 +23,16 @@ class WeightLoader {
   // an item of `reset` matches no layer with weights.
   void ForTraining(const std::vector<std::string>& reset);
 
+  // Returns the file of the first net, for ReadModel.
+  std::string net_file() const;
+
   // Throws kData if no layer of the file is in any net, and what CopyWeights throws.
   void Copy(const caffe::NetParameter& model, const std::string& file);
 
   // Returns whether a file had weights for this layer.
   bool HasLoaded(const std::string& layer) const { return loaded_.contains(layer); }
+  // Returns the layers with weights that no file had, in net order, without those of ForTraining.
+  std::vector<std::string> Missing() const;
   // Call after the last file: reports layers that keep the values of their fillers.
   void Finish() const;
 

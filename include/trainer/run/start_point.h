@@ -28,8 +28,8 @@ struct StartOptions {
 // or a .solverstate.
 void RequireOneStart(const StartOptions& options);
 
-// Returns the .caffemodel files to start from: the list of --weights or, without the flag, the
-// solver's list.
+// Returns the files of weights to start from: the list of --weights or, without the flag, the
+// solver's list. Packs are opened, see UsePack.
 std::vector<std::string> WeightFiles(const StartOptions& options, const SolverSpec& spec);
 
 // Returns the layers of --reset: names, or a single NamePattern. Throws kUsage if there are no

@@ -38,6 +38,8 @@ class ArrayFile {
  public:
   virtual ~ArrayFile() = default;
   virtual bool Has(const std::string& name) const = 0;
+  // Returns the names of the arrays in the file, without those in groups of an HDF5 file.
+  virtual std::vector<std::string> Names() const = 0;
   // Throws kData if the array is missing or does not hold numbers.
   virtual std::unique_ptr<StoredArray> Array(const std::string& name) const = 0;
 };

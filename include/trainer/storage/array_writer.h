@@ -13,7 +13,8 @@ class ArrayWriter {
  public:
   virtual ~ArrayWriter() = default;
   // Adds dims[0] rows to the array `name`, which the first call makes. The other lengths must be
-  // the same in each call. `values` is row-major.
+  // the same in each call. `values` is row-major. Without lengths, the array of a NumPy file is one
+  // number, for which there is one call.
   virtual void Append(const std::string& name, std::span<const int64_t> dims,
                       std::span<const float> values) = 0;
   virtual void Append(const std::string& name, std::span<const int64_t> dims,

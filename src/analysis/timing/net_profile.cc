@@ -211,7 +211,8 @@ NetProfile ProfileModel(const NetSpec& spec, const caffe::NetState& state, const
   if (!options.weights.empty()) {
     Net* const nets[] = {&net};
     WeightLoader loading(nets);
-    for (const std::string& file : options.weights) loading.Copy(ReadModel(file), file);
+    for (const std::string& file : options.weights)
+      loading.Copy(ReadModel(file, loading.net_file()), file);
     loading.Finish();
   }
   return Profile({&net, nullptr, &device, net_options.training}, options);

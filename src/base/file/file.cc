@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <filesystem>
 
+#include "trainer/base/file/memory_file.h"
 #include "trainer/base/text/text.h"
 
 namespace trainer {
@@ -53,7 +54,7 @@ std::string AbsolutePath(const std::string& path) {
 
 bool Exists(const std::string& path) {
   struct stat info {};
-  return stat(path.c_str(), &info) == 0;
+  return stat(SystemPath(path).c_str(), &info) == 0;
 }
 
 void RefuseToReplace(const std::string& path, bool force) {
@@ -64,7 +65,7 @@ void RefuseToReplace(const std::string& path, bool force) {
 
 bool IsMissing(const std::string& path) {
   struct stat info {};
-  return stat(path.c_str(), &info) != 0 && (errno == ENOENT || errno == ENOTDIR);
+  return stat(SystemPath(path).c_str(), &info) != 0 && (errno == ENOENT || errno == ENOTDIR);
 }
 
 bool IsDirectory(const std::string& path) {
@@ -110,7 +111,7 @@ std::string DidYouMeanPath(const std::string& path) {
 
 uint64_t FileSize(const std::string& path) {
   struct stat info {};
-  if (stat(path.c_str(), &info) != 0) {
+  if (stat(SystemPath(path).c_str(), &info) != 0) {
     ThrowFileError(FileUse::kInput, "open", AbsolutePath(path), errno);
   }
   RequireRegular(path, info.st_mode);
@@ -126,8 +127,9 @@ void RequireFiles(const std::vector<std::string>& paths) {
 // wait for a writer.
 FileHandle OpenForReading(const std::string& path, FileOps& ops) {
   struct stat info {};
-  if (stat(path.c_str(), &info) == 0) RequireRegular(path, info.st_mode);
-  const int fd = ops.Open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0);
+  const std::string& system_path = SystemPath(path);
+  if (stat(system_path.c_str(), &info) == 0) RequireRegular(path, info.st_mode);
+  const int fd = ops.Open(system_path, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0);
   if (fd < 0) ThrowFileError(FileUse::kInput, "open", AbsolutePath(path), errno);
   FileHandle file(ops, fd);
   if (fstat(fd, &info) == 0) RequireRegular(path, info.st_mode);

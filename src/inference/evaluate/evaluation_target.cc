@@ -1,5 +1,7 @@
 #include "trainer/inference/evaluate/evaluation_target.h"
 
+#include <glog/logging.h>
+
 #include <utility>
 
 #include "trainer/base/error/error.h"
@@ -7,6 +9,7 @@
 #include "trainer/base/text/text.h"
 #include "trainer/config/net_state.h"
 #include "trainer/config/overrides.h"
+#include "trainer/inference/pack/model_pack.h"
 #include "trainer/inference/run_weights.h"
 #include "trainer/monitor/run_directory.h"
 
@@ -50,19 +53,21 @@ void WarnOfUncountedClasses(const NetSpec& net, const caffe::NetState& state) {
 
 // Reads the net of --model. Throws kUsage unless both --model and --weights are given.
 EvaluationTarget TargetOfFiles(const EvaluationTargetOptions& options) {
-  for (const auto& [flag, is_given] : {std::pair("model", !options.model.file.empty()),
-                                       std::pair("weights", !options.weights.empty())}) {
+  EvaluationTarget target;
+  NetSource model = options.model;
+  target.weights = options.weights;
+  UsePack(&model, &target.weights, &target.class_names);
+  for (const auto& [flag, is_given] :
+       {std::pair("model", !model.file.empty()), std::pair("weights", !target.weights.empty())}) {
     if (is_given) continue;
     throw Error(ErrorCode::kUsage,
                 Join("'trainer test' needs --", flag,
                      "=FILE, or --run=DIR for the test net and the best weights of a run"));
   }
-  EvaluationTarget target;
-  target.weights = options.weights;
   RequireFiles(target.weights);
-  target.file = options.model.file;
-  target.model = LoadNet(options.model);
-  target.state = MakeNetState(caffe::TEST, options.model.state);
+  target.file = model.file;
+  target.model = LoadNet(model);
+  target.state = MakeNetState(caffe::TEST, model.state);
   WarnOfUncountedClasses(*target.model, target.state);
   return target;
 }

@@ -12,6 +12,7 @@
 
 #include "trainer/base/error/error.h"
 #include "trainer/base/file/file.h"
+#include "trainer/base/file/memory_file.h"
 #include "trainer/base/text/parse_number.h"
 #include "trainer/base/text/text.h"
 
@@ -181,7 +182,8 @@ void LogPreprocessing(const NetSpec& net, const PreprocessComment& comment,
 }
 
 // Adds the flags `used` of the comment to `flags`. A mean file that does not exist in the working
-// folder is looked up in the folder of the net's file, because the two are copied together. Throws
+// folder is looked up in the folder of the net's file, because the two are copied together; of a
+// pack, only there. Throws
 // at the comment's line if a value is wrong, or if the comment does not know the size of the
 // images.
 ImageInputFlags AddCommentFlags(ImageInputFlags flags, const NetSpec& net, int line,
@@ -203,20 +205,35 @@ ImageInputFlags AddCommentFlags(ImageInputFlags flags, const NetSpec& net, int l
   for (const std::string& flag : used) SetImageFlag(flag, &flags);
   if (of_comment.mean.empty()) return flags;
   const std::string neighbour = JoinPath(FolderOf(net.file), of_comment.mean);
-  if (!Exists(of_comment.mean) && Exists(neighbour)) flags.mean = neighbour;
+  const bool is_in_pack = IsMemoryFile(neighbour);
+  if (is_in_pack || (!Exists(of_comment.mean) && Exists(neighbour))) flags.mean = neighbour;
   return flags;
 }
 
 }  // namespace
 
-PreprocessOptions ResolvePreprocessOptions(const ImageInputFlags& flags, const NetSpec& net) {
+ImageInputFlags MergeImageFlags(const ImageInputFlags& flags, const NetSpec& net) {
   const PreprocessComment comment = FindComment(net);
   std::vector<std::string> used;
   for (const std::string& flag : comment.flags) {
     if (!HasSameFlag(flags, flag)) used.push_back(flag);
   }
   LogPreprocessing(net, comment, used, HasImageFlags(flags));
-  return ParseFlagValues(AddCommentFlags(flags, net, comment.line, used));
+  return AddCommentFlags(flags, net, comment.line, used);
+}
+
+PreprocessOptions ResolvePreprocessOptions(const ImageInputFlags& flags, const NetSpec& net) {
+  return ParseFlagValues(MergeImageFlags(flags, net));
+}
+
+std::string ImageComment(const ImageInputFlags& flags) {
+  std::vector<std::string> texts;
+  for (const auto& [name, member] : kTextFlags) {
+    const bool is_list = member == &ImageInputFlags::list;  // not a way to prepare images
+    if (!is_list && !(flags.*member).empty()) texts.push_back(Join("--", name, "=", flags.*member));
+  }
+  if (flags.oversample) texts.emplace_back("--oversample");
+  return texts.empty() ? kRawPixelsComment : Join(kPreprocessComment, JoinList(texts, " "));
 }
 
 }  // namespace trainer

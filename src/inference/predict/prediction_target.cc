@@ -9,6 +9,7 @@
 #include "trainer/config/overrides.h"
 #include "trainer/config/solver_spec.h"
 #include "trainer/inference/export/export_net.h"
+#include "trainer/inference/pack/model_pack.h"
 #include "trainer/inference/run_weights.h"
 #include "trainer/monitor/run_directory.h"
 
@@ -86,8 +87,12 @@ PredictionTarget PredictionTargetOfRun(const PredictionTargetOptions& options) {
 }
 
 PredictionTarget PredictionTargetOfFiles(const PredictionTargetOptions& options) {
-  for (const auto& [flag, is_given] : {std::pair("model", !options.model.file.empty()),
-                                       std::pair("weights", !options.weights.empty())}) {
+  PredictionTarget target;
+  NetSource model = options.model;
+  target.weights = options.weights;
+  UsePack(&model, &target.weights, &target.class_names);
+  for (const auto& [flag, is_given] :
+       {std::pair("model", !model.file.empty()), std::pair("weights", !target.weights.empty())}) {
     if (is_given) continue;
     throw Error(ErrorCode::kUsage, Join("'trainer ", options.verb, "' needs --", flag,
                                         "=FILE, or --run=DIR for the net and the best weights of "
@@ -97,10 +102,8 @@ PredictionTarget PredictionTargetOfFiles(const PredictionTargetOptions& options)
     throw Error(ErrorCode::kUsage,
                 "--shape is for --run=DIR; the net of --model has the shape of its input");
   }
-  PredictionTarget target;
-  target.weights = options.weights;
   RequireFiles(target.weights);
-  target.net = LoadNet(options.model);
+  target.net = LoadNet(model);
   target.state = MakeNetState(caffe::TEST, options.model.state);
   if (options.batch) SetBatch(*options.batch, &target.net);
   return target;

@@ -9,6 +9,7 @@
 #include "trainer/base/error/error.h"
 #include "trainer/base/file/atomic_file.h"
 #include "trainer/base/file/file.h"
+#include "trainer/base/file/memory_file.h"
 #include "trainer/base/log/progress.h"
 #include "trainer/base/text/text.h"
 #include "trainer/inference/predict/blob_source.h"
@@ -164,7 +165,8 @@ std::string ResolveLike(const std::string& like, const NetSpec& net) {
     if (!line.starts_with(begin)) continue;
     const std::string set = line.substr(begin.size());
     const std::string neighbour = JoinPath(FolderOf(net.file), set);
-    const bool is_neighbour = !Exists(TableFormatPath(set)) && Exists(TableFormatPath(neighbour));
+    const bool is_neighbour = IsMemoryFile(TableFormatPath(neighbour)) ||
+                              (!Exists(TableFormatPath(set)) && Exists(TableFormatPath(neighbour)));
     return is_neighbour ? neighbour : set;
   }
   return "";

@@ -219,6 +219,18 @@ Json ToJson(const RunCard& card) {
       .Set("starts", std::move(starts));
 }
 
+std::optional<RunCard> ParseRunCard(const JsonObject& json) {
+  if (JsonNumber(json, "card") != kCardFormat || ObjectsIn(json, "starts").empty()) {
+    return std::nullopt;
+  }
+  RunCard card;
+  card.state = JsonText(json, "state");
+  card.net = JsonText(json, "net");
+  ReadResults(ObjectIn(json, "results"), &card);
+  for (const JsonObject& start : ObjectsIn(json, "starts")) card.starts.push_back(ReadStart(start));
+  return card;
+}
+
 RunCard ReadRunCard(const std::string& folder) {
   constexpr uint64_t kMostBytes = 64 << 20;
   const std::string path = JoinPath(folder, kCardName);
@@ -227,18 +239,11 @@ RunCard ReadRunCard(const std::string& folder) {
                 Join("the run has no ", kCardName, "; 'trainer train --run=DIR' writes one"));
   }
   const std::optional<JsonObject> json = ParseJsonObject(ReadFile(path, kMostBytes));
-  if (!json || JsonNumber(*json, "card") != kCardFormat || ObjectsIn(*json, "starts").empty()) {
-    throw Error(ErrorCode::kData, {AbsolutePath(path)},
-                "this is not the card of a run in the format of this version; train again, or "
-                "remove the file");
-  }
-  RunCard card;
-  card.state = JsonText(*json, "state");
-  card.net = JsonText(*json, "net");
-  ReadResults(ObjectIn(*json, "results"), &card);
-  for (const JsonObject& start : ObjectsIn(*json, "starts"))
-    card.starts.push_back(ReadStart(start));
-  return card;
+  const std::optional<RunCard> card = json ? ParseRunCard(*json) : std::nullopt;
+  if (card) return *card;
+  throw Error(ErrorCode::kData, {AbsolutePath(path)},
+              "this is not the card of a run in the format of this version; train again, or "
+              "remove the file");
 }
 
 }  // namespace trainer

@@ -52,6 +52,11 @@ void WeightLoader::ForTraining(const std::vector<std::string>& reset) {
   };
 }
 
+std::string WeightLoader::net_file() const {
+  for (const Node& node : nets_.front()->graph().nodes) return node.spec.Where().file;
+  return "";
+}
+
 void WeightLoader::Copy(const caffe::NetParameter& model, const std::string& file) {
   std::set<std::string> wanted;
   bool any_kept = false;
@@ -109,12 +114,17 @@ void WeightLoader::ReportKept() const {
   }
 }
 
-void WeightLoader::Finish() const {
-  ReportKept();
+std::vector<std::string> WeightLoader::Missing() const {
   std::vector<std::string> missing;
   for (const std::string& name : with_weights_) {
     if (!loaded_.contains(name) && !kept_.contains(name)) missing.push_back(name);
   }
+  return missing;
+}
+
+void WeightLoader::Finish() const {
+  ReportKept();
+  const std::vector<std::string> missing = Missing();
   if (missing.empty()) return;
   LOG(WARNING) << EscapeControl(
       Join(Counted(missing.size(), "layer"), " of the net ", missing.size() == 1 ? "is" : "are",

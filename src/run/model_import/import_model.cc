@@ -13,6 +13,7 @@
 #include "trainer/base/text/parse_number.h"
 #include "trainer/base/text/text.h"
 #include "trainer/checkpoint/model_file.h"
+#include "trainer/checkpoint/tensor_model.h"
 #include "trainer/inference/export/export_net.h"
 #include "trainer/inference/predict/image_input_flags.h"
 #include "trainer/onnx/onnx_file.h"
@@ -153,7 +154,7 @@ std::string FirstComment(const onnx::ModelProto& model, const std::string& name,
 // Writes the weights and returns a line about them.
 std::string WriteImportedWeights(const std::string& path, ImportedNet* imported) {
   const uint64_t bytes = imported->weights.ByteSizeLong();
-  if (bytes > INT_MAX - 64 && !IsNamedAsHdf5(path)) {
+  if (bytes > INT_MAX - 64 && !IsNamedAsHdf5(path) && !IsNamedAsTensorFile(path)) {
     throw Error(ErrorCode::kConfig,
                 Join("the weights have ", bytes,
                      " bytes, but a .caffemodel can have at most 2 GiB - 1; give "

@@ -13,6 +13,7 @@
 #include "trainer/base/text/table.h"
 #include "trainer/base/text/text.h"
 #include "trainer/checkpoint/model_file.h"
+#include "trainer/inference/pack/model_pack.h"
 #include "trainer/net/load_weights.h"
 
 namespace trainer {
@@ -23,7 +24,7 @@ void CopyWeights(const std::vector<std::string>& files, Net* net) {
   if (files.empty()) return;
   Net* const nets[] = {net};
   WeightLoader loading(nets);
-  for (const std::string& file : files) loading.Copy(ReadModel(file), file);
+  for (const std::string& file : files) loading.Copy(ReadModel(file, loading.net_file()), file);
   loading.Finish();
 }
 
@@ -43,7 +44,8 @@ PreflightNet NetToCheck(const NetRequest& request, const NetSpec& spec) {
 void CheckNet(const NetRequest& request, PreflightReport* report, Json* passes) {
   Diagnostics& diagnostics = report->diagnostics;
   NetSpec spec;
-  if (!diagnostics.Collect([&] { spec = LoadNet(request.model); })) return;
+  std::vector<std::string> weights = request.weights;
+  if (!diagnostics.Collect([&] { spec = LoadModel(request.model, &weights); })) return;
   const PreflightDevice device =
       MakePreflightDevice(ChooseDevice(request.device, spec), &diagnostics);
   const std::vector<PreflightNet> nets = {NetToCheck(request, spec)};
@@ -56,12 +58,11 @@ void CheckNet(const NetRequest& request, PreflightReport* report, Json* passes) 
     diagnostics.Collect(
         [&] { net = std::make_unique<Net>(spec, nets[0].options, *device.device, params); });
   }
-  if (net) diagnostics.Collect([&] { CopyWeights(request.weights, net.get()); });
+  if (net) diagnostics.Collect([&] { CopyWeights(weights, net.get()); });
   const bool bad = !ReportDataAudits(nets, audits, report).empty();
   if (net && !bad) {
-    diagnostics.Collect([&] {
-      RunFirstPass(nets[0], *net, *device.device, request.weights.empty(), report, passes);
-    });
+    diagnostics.Collect(
+        [&] { RunFirstPass(nets[0], *net, *device.device, weights.empty(), report, passes); });
   }
 }
 

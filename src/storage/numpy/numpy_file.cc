@@ -124,6 +124,9 @@ class NpyFiles final : public ArrayFile {
   bool Has(const std::string& name) const override {
     return name == "data" || (labels_ && name == "label");
   }
+  std::vector<std::string> Names() const override {
+    return labels_ ? std::vector<std::string>{"data", "label"} : std::vector<std::string>{"data"};
+  }
   std::unique_ptr<StoredArray> Array(const std::string& name) const override {
     return labels_ && name == "label" ? labels_->Array() : data_.Array();
   }
@@ -145,6 +148,12 @@ class NpzFile final : public ArrayFile {
 
   bool Has(const std::string& name) const override { return Find(name).has_value(); }
 
+  std::vector<std::string> Names() const override {
+    if (renamed_.contains("label")) return {"data", "label"};
+    if (!renamed_.empty()) return {"data"};
+    return MemberNames();
+  }
+
   std::unique_ptr<StoredArray> Array(const std::string& name) const override {
     const std::optional<size_t> index = Find(name);
     if (!index) FailMissing(name);
@@ -158,6 +167,15 @@ class NpzFile final : public ArrayFile {
 
  private:
   static constexpr std::string_view kSuffix = ".npy";
+
+  // Returns the names of the arrays in the file, whatever the path calls them.
+  std::vector<std::string> MemberNames() const {
+    std::vector<std::string> names = zip_.names();
+    for (std::string& one : names) {
+      if (one.ends_with(kSuffix)) one.resize(one.size() - kSuffix.size());
+    }
+    return names;
+  }
 
   // Returns "" for a name that the path leaves out.
   std::string NameInFile(const std::string& name) const {
@@ -178,10 +196,7 @@ class NpzFile final : public ArrayFile {
   }
 
   [[noreturn]] void FailMissing(const std::string& name) const {
-    std::vector<std::string> names = zip_.names();
-    for (std::string& one : names) {
-      if (one.ends_with(kSuffix)) one.resize(one.size() - kSuffix.size());
-    }
+    const std::vector<std::string> names = MemberNames();
     const std::string wanted = NameInFile(name).empty() ? name : NameInFile(name);
     const std::string example = names.size() > 1 ? Join(names[0], ",", names[1]) : "X,Y";
     throw Error(

@@ -75,12 +75,12 @@ class NumpyWriter final : public ArrayWriter {
   void AppendElements(const std::string& name, std::span<const int64_t> dims, std::string_view type,
                       const void* elements, size_t bytes) {
     SpooledArray& array = Find(name, dims, type);
-    if (!std::ranges::equal(dims.subspan(1), std::span(array.dims).subspan(1)) ||
-        type != array.type) {
+    if (dims.size() != array.dims.size() || type != array.type ||
+        !std::equal(dims.begin() + !dims.empty(), dims.end(), array.dims.begin() + !dims.empty())) {
       throw Error(ErrorCode::kData, {path_},
                   Join("the rows of '", EscapeControl(name), "' differ in shape or type"));
     }
-    array.dims[0] += dims[0];
+    if (!dims.empty()) array.dims[0] += dims[0];
     array.crc = NpyCrc(array.crc, elements, bytes);
     array.elements.Append(elements, bytes);
   }
@@ -92,7 +92,7 @@ class NumpyWriter final : public ArrayWriter {
     if (found != arrays_.end()) return *found;
     CheckName(name);
     std::vector<int64_t> row(dims.begin(), dims.end());
-    row[0] = 0;
+    if (!row.empty()) row[0] = 0;
     return arrays_.emplace_back(name, type, std::move(row), Join(path_, ".", arrays_.size()));
   }
 

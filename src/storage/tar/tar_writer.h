@@ -24,6 +24,8 @@ class TarWriter {
 
   const std::string& path() const { return file_.path(); }
   uint64_t size() const { return file_.size(); }
+  // Returns the checksum of all bytes so far.
+  uint32_t crc32c() const { return file_.crc32c(); }
 
  private:
   void AddMember(char type, std::string_view name, std::string_view content);

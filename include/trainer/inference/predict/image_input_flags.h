@@ -26,8 +26,15 @@ inline constexpr char kUnknownSizeNote[] = " (H,W: the size of the data set's im
 
 // Merges `flags` with the comment of the net's file: a flag wins over the same flag of the comment,
 // and --mean and --mean_value count as the same flag. Logs the flags that it takes from the
-// comment. Throws kUsage if a value is not a size or a number, and kConfig at the comment's line if
-// the comment has such a value, but kUsage for the comment's "--resize=H,W", whose size is unknown.
+// comment. Throws kConfig at the comment's line if the comment has a value that is not a size or a
+// number, but kUsage for the comment's "--resize=H,W", whose size is unknown.
+ImageInputFlags MergeImageFlags(const ImageInputFlags& flags, const NetSpec& net);
+
+// Returns the values of the merged flags. Throws as MergeImageFlags, and kUsage if a value is not a
+// size or a number.
 PreprocessOptions ResolvePreprocessOptions(const ImageInputFlags& flags, const NetSpec& net);
+
+// Returns the comment that makes MergeImageFlags return these flags, without --list.
+std::string ImageComment(const ImageInputFlags& flags);
 
 }  // namespace trainer

@@ -10,7 +10,7 @@
 
 namespace trainer {
 
-// Names either a net with an Input layer and its weights, or a run.
+// Names a net with an Input layer and its weights, a pack of both, or a run.
 struct PredictionTargetOptions {
   NetSource model = {};                       // without a file for a run, whose solver it changes
   std::vector<std::string> weights = {};      // of a run: instead of its own
@@ -25,7 +25,7 @@ struct PredictionTarget {
   NetSpec net;
   caffe::NetState state;
   std::vector<std::string> weights;
-  // For ReadClassNames; "" if the options do not name a run, or its data has no names.
+  // For ReadClassNames; "" for a net without a pack or a run, or if there are no names.
   std::string class_names;
 };
 
@@ -33,7 +33,8 @@ struct PredictionTarget {
 // or from its training net if it has no tests, as `trainer deploy` does. ChooseRunWeights chooses
 // the weights of the run. The class names are the names of the folders that the run read its images
 // from, or the lines of the labels.txt next to its data. Throws kUsage if options are missing or
-// contradict each other, and as RequireFiles, LoadNet, LoadSolver, ExportNet and ChooseRunWeights.
+// contradict each other, and as RequireFiles, LoadNet, UsePack, LoadSolver, ExportNet and
+// ChooseRunWeights.
 PredictionTarget ResolvePredictionTarget(const PredictionTargetOptions& options);
 
 }  // namespace trainer

@@ -1,0 +1,123 @@
+#include "trainer/inference/pack/pack_writer.h"
+
+#include <google/protobuf/text_format.h>
+
+#include <cstdint>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "pack/pack_card.h"
+#include "trainer/backend/device/cpu_device.h"
+#include "trainer/base/error/error.h"
+#include "trainer/base/file/file.h"
+#include "trainer/base/text/text.h"
+#include "trainer/checkpoint/tensor_model.h"
+#include "trainer/inference/inference_net.h"
+#include "trainer/inference/pack/model_pack.h"
+#include "trainer/inference/predict/blob_source.h"
+#include "trainer/inference/predict/class_names.h"
+#include "trainer/inference/predict/table_prediction.h"
+#include "trainer/net/weights.h"
+#include "trainer/storage/sealed_tar.h"
+#include "trainer/storage/table_format.h"
+
+namespace trainer {
+namespace {
+
+constexpr uint64_t kMostSmallFileBytes = uint64_t{1} << 30;  // of a mean image, a table's format
+
+// Returns whether the only input of the net can be images.
+bool TakesImages(const Net& net) {
+  const std::vector<InputBlob> inputs = InputBlobs(net);
+  return inputs.size() == 1 && inputs[0].value.shape.Rank() == 4;
+}
+
+// Returns the number of scores per item of the net's only output, or 0.
+int64_t ClassesOf(const Net& net) {
+  if (net.outputs().size() != 1) return 0;
+  const Tensor& scores = net.outputs()[0].value;
+  return scores.shape.Rank() > 1 ? scores.Count() / scores.shape[0] : 0;
+}
+
+// Returns the comment that says how to prepare the inputs, "" for none, and adds the files that it
+// names to `members`.
+std::string PrepareComment(const ImageInputFlags& images, const NetSpec& spec, const Net& net,
+                           std::vector<TarMember>* members) {
+  const std::string table = ResolveLike("", spec);
+  if (!table.empty()) {
+    members->push_back({kPackTableName, ReadFile(TableFormatPath(table), kMostSmallFileBytes)});
+    return Join(kTableComment, kPackTableName);
+  }
+  if (!TakesImages(net)) return "";
+  ImageInputFlags flags = MergeImageFlags(images, spec);
+  if (!flags.mean.empty()) {
+    members->push_back({kPackMeanName, ReadFile(flags.mean, kMostSmallFileBytes)});
+    flags.mean = kPackMeanName;
+  }
+  return ImageComment(flags);
+}
+
+// Returns the net as prototxt with `comment` in its first line.
+std::string NetText(const NetSpec& spec, const std::string& comment) {
+  caffe::NetParameter proto = spec.proto;
+  for (const LayerSpec& layer : spec.layers) *proto.add_layer() = layer.proto();
+  std::string text;
+  google::protobuf::TextFormat::PrintToString(proto, &text);
+  return comment.empty() ? text : Join("# ", EscapeControl(comment), "\n", text);
+}
+
+// Adds the names of the classes, one per line, and returns how many there are.
+int64_t AddLabels(const PackOptions& options, const PredictionTarget& target, const Net& net,
+                  std::vector<TarMember>* members) {
+  const int64_t classes = ClassesOf(net);
+  const std::vector<std::string> names = options.labels.empty()
+                                             ? ReadClassNamesOfRun(target.class_names, classes)
+                                             : ReadClassNames(options.labels, classes);
+  if (names.empty()) return 0;
+  members->push_back({kPackLabelsName, JoinList(names, "\n") + "\n"});
+  return static_cast<int64_t>(names.size());
+}
+
+// Returns the card of the run, if there is a run and it has one.
+std::optional<RunCard> FindRunCard(const std::string& run) {
+  if (run.empty() || !Exists(JoinPath(run, kCardName))) return std::nullopt;
+  return ReadRunCard(run);
+}
+
+}  // namespace
+
+std::string WriteModelPack(const PackOptions& options) {
+  PredictionTargetOptions wanted = options.target;
+  if (!wanted.run.empty() && !wanted.batch) wanted.batch = 1;  // as `trainer deploy`
+  const PredictionTarget target = ResolvePredictionTarget(wanted);
+  const std::unique_ptr<Device> device = MakeCpuDevice();
+  InferenceNet net(target.net, *device, {.state = target.state});
+  if (InputBlobs(net.net()).empty()) {
+    throw Error(ErrorCode::kConfig, {target.net.file},
+                "the net reads its own data, so it cannot be packed; 'trainer deploy' makes a net "
+                "with an Input layer from it, and --run=DIR packs a run");
+  }
+  const std::vector<std::string> missing = net.LoadWeights(target.weights);
+  if (!missing.empty()) {
+    throw Error(ErrorCode::kData, {target.weights.back()},
+                EscapeControl(Join("the weights of ", Counted(missing.size(), "layer"),
+                                   " of the net are missing: ", FirstNames(missing))));
+  }
+  std::vector<TarMember> members(2);
+  PackFacts facts;
+  facts.preparation = PrepareComment(options.images, target.net, net.net(), &members);
+  facts.labels = AddLabels(options, target, net.net(), &members);
+  members[0] = {kPackNetName, NetText(target.net, facts.preparation)};
+  members[1] = {kPackWeightsName, SafetensorsOf(WeightsOf(net.net()))};
+  for (const std::string& file : target.weights) facts.weights.push_back(IdentifyForCard(file));
+  facts.run = FindRunCard(options.target.run);
+  std::string card = MakePackCard(net.net(), facts, members).ToString();
+  members.insert(members.begin(), TarMember{kPackCardName, std::move(card)});
+  WriteSealedTar(options.out, members);
+  uint64_t bytes = 0;
+  for (const TarMember& member : members) bytes += member.content.size();
+  return Join("Wrote ", options.out, ": ", members.size(), " files, ", bytes, " bytes");
+}
+
+}  // namespace trainer
