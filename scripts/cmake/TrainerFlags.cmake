@@ -48,6 +48,22 @@ if(TRAINER_SANITIZE)
   add_link_options(-fsanitize=${TRAINER_SANITIZE})
 endif()
 
+option(TRAINER_LIBRARY "Build libtrainer.so, for predictions inside other programs" ON)
+# Debian's static libraries are no parts of a shared one, and the runtime of a sanitizer belongs to the
+# program.
+if(TRAINER_STATIC OR TRAINER_SANITIZE)
+  set(TRAINER_LIBRARY OFF)
+endif()
+# The library has the objects of the program, and the linker makes the same code of them as without
+# -fPIC. Without the second flag the compiler would not inline what another library may replace.
+if(TRAINER_LIBRARY)
+  set(pic_flags -fPIC -fno-semantic-interposition)
+  list(JOIN pic_flags "," pic_flags_of_host)
+  target_compile_options(trainer_flags INTERFACE
+    "$<$<COMPILE_LANGUAGE:CXX>:${pic_flags}>"
+    $<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=${pic_flags_of_host}>)
+endif()
+
 # TRAINER_CUDA_MODE: ON, OFF or EMULATED.
 set(TRAINER_CUDA_MODE ${TRAINER_CUDA})
 # nvcc is often there and not on the path.

@@ -1,5 +1,9 @@
 # What `cmake --install` puts under its prefix, and what CPack packs of it.
 include(GNUInstallDirs)
+set(CMAKE_INSTALL_DEFAULT_COMPONENT_NAME program)
+if(TRAINER_LIBRARY)
+  include(TrainerLibrary)
+endif()
 set(share ${CMAKE_INSTALL_DATADIR}/trainer)
 
 install(TARGETS trainer)
@@ -33,7 +37,8 @@ install(CODE "
          RENAME ${PROJECT_VERSION})
   endif()")
 
-# cpack -G DEB: a package of Debian 12. What it depends on, dpkg-shlibdeps finds.
+# cpack -G DEB: packages of Debian 12, of the program and of libtrainer.so. What they depend on,
+# dpkg-shlibdeps finds.
 set(CPACK_GENERATOR DEB)
 set(CPACK_PACKAGE_NAME trainer)
 set(CPACK_PACKAGE_VENDOR trainer)
@@ -49,6 +54,18 @@ set(CPACK_STRIP_FILES ON)
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_PACKAGE_SECTION science)
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
+set(CPACK_DEB_COMPONENT_INSTALL ON)
+set(CPACK_COMPONENTS_ALL program)
+set(CPACK_DEBIAN_PROGRAM_PACKAGE_NAME trainer)
 # Opened by runs on several machines alone.
-set(CPACK_DEBIAN_PACKAGE_RECOMMENDS openmpi-bin)
+set(CPACK_DEBIAN_PROGRAM_PACKAGE_RECOMMENDS openmpi-bin)
+if(TRAINER_LIBRARY)
+  list(APPEND CPACK_COMPONENTS_ALL dev)
+  set(CPACK_DEBIAN_DEV_PACKAGE_NAME libtrainer-dev)
+  set(CPACK_DEBIAN_DEV_PACKAGE_SECTION libdevel)
+  set(CPACK_DEBIAN_DEV_DESCRIPTION
+      "A shared library with one header, by which C++ programs predict with trained nets, and its"
+      "CMake package.")
+  list(JOIN CPACK_DEBIAN_DEV_DESCRIPTION " " CPACK_DEBIAN_DEV_DESCRIPTION)
+endif()
 include(CPack)

@@ -26,7 +26,9 @@ add_custom_command(OUTPUT ${schema}.cc BYPRODUCTS ${schema}.bin
 # What computes no numbers in loops is compiled in two thirds of the time with O1. Later flags win.
 set(cold_flags $<$<AND:$<CONFIG:Release>,$<COMPILE_LANGUAGE:CXX>>:-O1>)
 add_library(trainer_proto OBJECT ${proto_sources} ${proto_headers} ${schema}.cc)
-set_target_properties(trainer_proto PROPERTIES UNITY_BUILD OFF)  # its file-local names clash
+set_target_properties(trainer_proto PROPERTIES
+  UNITY_BUILD OFF  # its file-local names clash
+  POSITION_INDEPENDENT_CODE ${TRAINER_LIBRARY})
 target_compile_options(trainer_proto PRIVATE ${cold_flags})
 target_include_directories(trainer_proto SYSTEM PUBLIC ${PROJECT_BINARY_DIR}/proto)
 target_link_libraries(trainer_proto PUBLIC protobuf::libprotobuf)

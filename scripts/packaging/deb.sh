@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Makes a package of Debian 12 of the program, build/packages/trainer_*.deb. What it depends on,
-# dpkg-shlibdeps finds.
+# Makes packages of Debian 12 in build/packages: trainer_*.deb of the program, and libtrainer-dev_*.deb
+# of the library for C++ programs. What they depend on, dpkg-shlibdeps finds.
 #   scripts/packaging/deb.sh            builds the preset release first (TRAINER_PRESET)
 #   scripts/packaging/deb.sh --packed   packs what is built
 #   scripts/packaging/deb.sh --try      also installs it in a new Debian made by debootstrap and trains
@@ -18,6 +18,7 @@ fail() {
 }
 
 pack() {
+  local made
   command -v dpkg-shlibdeps >/dev/null || fail "dpkg-shlibdeps is missing: apt-get install dpkg-dev"
   mkdir -p "$packages"
   rm -f "$packages"/*.deb
@@ -26,9 +27,11 @@ pack() {
     fail "CPack failed; the whole text is in $root/build/$preset-deb.log"
   }
   rm -rf "$packages/_CPack_Packages"
-  deb="$(echo "$packages"/*.deb)"
-  say "deb: $deb"
-  dpkg-deb --field "$deb" Package Version Architecture Installed-Size Depends Recommends
+  deb="$(echo "$packages"/trainer_*.deb)"
+  for made in "$packages"/*.deb; do
+    say "deb: $made"
+    dpkg-deb --field "$made" Package Version Architecture Installed-Size Depends Recommends
+  done
 }
 
 # Nothing of the machine's own libraries can help there.
@@ -74,6 +77,6 @@ remove_in_debian() {
   [[ -z "$left" ]] || say "deb: of its dependencies stayed: $(tr '\n' ' ' <<<"$left")"
 }
 
-[[ " $* " == *" --packed "* ]] || TRAINER_TARGETS=trainer build
+[[ " $* " == *" --packed "* ]] || TRAINER_TARGETS="trainer libtrainer" build
 pack
 [[ " $* " != *" --try "* ]] || try_in_debian

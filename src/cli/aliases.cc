@@ -20,6 +20,8 @@ constexpr std::string_view kDraw = "trainer draw --model=NET --out=FILE.svg";
 constexpr std::string_view kShow = "trainer show --model=NET";
 constexpr std::string_view kUpgrade = "trainer upgrade OLD NEW";
 constexpr std::string_view kResume = "trainer train --solver=FILE --resume=auto";
+constexpr std::string_view kInspect =
+    "trainer inspect --model=NET --weights=FILE --out=PAGE.html PICTURE";
 constexpr std::string_view kLog = "trainer log FILE --out=DIR";
 
 // Names of Caffe's programs and scripts without .py and .sh, and verbs of other trainers.
@@ -39,6 +41,7 @@ constexpr auto kNames = std::to_array<std::pair<std::string_view, std::string_vi
     {"draw_net", kDraw},
     {"eval", kTest},
     {"evaluate", kTest},
+    {"explain", kInspect},
     {"extract_features", kFeatures},
     {"extract_seconds", kLog},
     {"finetune", "trainer train --solver=FILE --weights=FILE"},
@@ -66,6 +69,7 @@ constexpr auto kNames = std::to_array<std::pair<std::string_view, std::string_vi
     {"upgrade_solver_proto_text", kUpgrade},
     {"val", kTest},
     {"validate", kTest},
+    {"visualize", kInspect},
 });
 
 }  // namespace

@@ -39,14 +39,11 @@ void AllocateImage(int channels, int height, int width, ColorMode colors, Image*
 // Fills row `y` of an allocated image from interleaved bytes. One channel may become three.
 void StoreRow(const uint8_t* bytes, int channels, ColorMode colors, int y, Image* image) noexcept;
 
-// Fills `image` from rows of `channels` interleaved bytes.
-void FromInterleaved(const uint8_t* bytes, int channels, int height, int width, ColorMode colors,
-                     Image* image);
-
 // One step of an 8-bit value in 16-bit units: 65535 / 255.
 inline constexpr float kUnitOf16Bits = 257;
 
-// Does the same for 16-bit numbers of this machine's byte order, to `floats`: see BitDepth.
+// Does the same as FromInterleaved for 16-bit numbers of this machine's byte order, to `floats`:
+// see BitDepth.
 void FromInterleaved16(const uint8_t* bytes, int channels, int height, int width, ColorMode colors,
                        Image* image);
 

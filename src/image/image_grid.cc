@@ -8,7 +8,7 @@ namespace trainer {
 namespace {
 
 constexpr int64_t kMaxTiles = 256;
-constexpr int kTileWidth = 24;  // about; smaller tiles are enlarged
+constexpr int64_t kTileSide = 24;  // about; smaller tiles are enlarged
 
 // Maps values to gray levels. Infinite and NaN values do not count for the range.
 struct Levels {
@@ -39,7 +39,7 @@ struct Grid {
       : tiles(std::min(count, kMaxTiles)),
         columns(static_cast<int64_t>(std::ceil(std::sqrt(static_cast<double>(tiles))))),
         rows((tiles + columns - 1) / columns),
-        zoom(std::max<int64_t>(1, kTileWidth / tile_width)) {
+        zoom(std::max<int64_t>(1, kTileSide / std::max(tile_height, tile_width))) {
     height = tile_height * zoom;
     width = tile_width * zoom;
   }

@@ -32,6 +32,14 @@ TEST(ImageGridTest, ThreeChannelsAreColoursOthersStandAlone) {
   EXPECT_EQ(grey.width, 1 + 3 * 25);  // six tiles of 24
 }
 
+TEST(ImageGridTest, TallTilesAreNotEnlargedMoreThanWideOnes) {
+  const std::vector<float> numbers(14, 1);
+  const Image tall = MakeImageGrid(numbers, std::vector<int64_t>{2, 1, 7, 1});
+  const Image wide = MakeImageGrid(numbers, std::vector<int64_t>{2, 1, 1, 7});
+  EXPECT_EQ(tall.height, 1 + 3 * 7 + 1);
+  EXPECT_EQ(wide.width, 1 + 2 * (3 * 7 + 1));
+}
+
 TEST(ImageGridTest, NumbersThatAreNotFiniteAreBlackOrWhite) {
   const std::vector<float> numbers = {NAN, INFINITY, -INFINITY, 2};
   const Image image = MakeImageGrid(numbers, std::vector<int64_t>{1, 1, 2, 2});

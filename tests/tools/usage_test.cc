@@ -18,11 +18,11 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::StartsWith;
 
-const char* const kVerbs[] = {"check",   "dataset", "deploy",   "device_query", "doctor",
-                              "draw",    "export",  "features", "find-lr",      "import",
-                              "job",     "layers",  "log",      "pack",         "plan",
-                              "predict", "report",  "show",     "solver",       "status",
-                              "sweep",   "test",    "time",     "train",        "upgrade"};
+const char* const kVerbs[] = {"check",  "dataset",  "deploy",  "device_query", "doctor",  "draw",
+                              "export", "features", "find-lr", "import",       "inspect", "job",
+                              "layers", "log",      "pack",    "plan",         "predict", "report",
+                              "show",   "solver",   "status",  "sweep",        "test",    "time",
+                              "train",  "upgrade"};
 
 size_t WidestLine(const std::string& text) {
   std::istringstream lines(text);

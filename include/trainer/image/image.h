@@ -79,6 +79,11 @@ void DecodeImage(std::string_view bytes, ColorMode colors, const SourceRef& plac
                  const std::string& what, Image* image, BitDepth depth = BitDepth::kBytes,
                  const CropChooser* choose = nullptr, DecodedRegion* held = nullptr);
 
+// Fills `image` from rows of interleaved bytes: 1 channel, or 3 or 4 that begin with blue, green,
+// red. `colors` converts them as DecodeImage does. The memory of `image` is reused.
+void FromInterleaved(const uint8_t* bytes, int channels, int height, int width, ColorMode colors,
+                     Image* image);
+
 // The pixels of an image, without ownership.
 struct ImageView {
   int channels = 0, height = 0, width = 0;

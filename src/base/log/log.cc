@@ -189,6 +189,9 @@ WarningsOnly::WarningsOnly() : level_before_(FLAGS_minloglevel) {
 }
 WarningsOnly::~WarningsOnly() { FLAGS_minloglevel = level_before_; }
 
+NoLog::NoLog() : level_before_(FLAGS_minloglevel) { FLAGS_minloglevel = google::FATAL; }
+NoLog::~NoLog() { FLAGS_minloglevel = level_before_; }
+
 void LogToFile(const std::string& path) {
   const int fd = OpenOwnFile(path, O_WRONLY | O_CREAT | O_APPEND);
   if (fd < 0) ThrowFileError(FileUse::kOutput, "write a log", path, errno);

@@ -12,24 +12,18 @@
 
 namespace trainer {
 
-Classifier::Classifier(Net& net, const std::string& output, const PreprocessOptions& options)
-    : net_(net),
-      input_(ImageInput(net)),
-      output_(ChooseOutput(output)),
-      preprocessor_(input_.value.shape, options) {}
-
-Tensor Classifier::ChooseOutput(const std::string& name) const {
+NetOutput ChooseScores(const Net& net, const std::string& name) {
+  const int64_t batch = ImageInput(net).value.shape[0];
   std::vector<std::string> names;
-  for (const NetOutput& output : net_.outputs()) {
+  for (const NetOutput& output : net.outputs()) {
     names.push_back(output.name);
-    const bool chosen = name.empty() ? net_.outputs().size() == 1 : name == output.name;
+    const bool chosen = name.empty() ? net.outputs().size() == 1 : name == output.name;
     if (!chosen) continue;
     const Shape& shape = output.value.shape;
-    if (shape.Rank() > 1 && shape[0] == input_.value.shape[0]) return output.value;
+    if (shape.Rank() > 1 && shape[0] == batch) return output;
     throw Error(ErrorCode::kConfig,
                 Join("output '", EscapeControl(output.name), "' has the shape ", shape.ToString(),
-                     "; it must have one row of scores for each of the ", input_.value.shape[0],
-                     " images"));
+                     "; it must have one row of scores for each of the ", batch, " images"));
   }
   throw Error(ErrorCode::kUsage,
               Join(name.empty() ? "the net has several outputs; choose one with --output"
@@ -37,6 +31,12 @@ Tensor Classifier::ChooseOutput(const std::string& name) const {
                                        "'.", DidYouMean(name, names)),
                    ". It has ", EscapeControl(JoinList(names))));
 }
+
+Classifier::Classifier(Net& net, const std::string& output, const PreprocessOptions& options)
+    : net_(net),
+      input_(ImageInput(net)),
+      output_(ChooseScores(net, output).value),
+      preprocessor_(input_.value.shape, options) {}
 
 void Classifier::Run(ImagePaths& paths, int threads, const ScoresSink& sink) {
   // Images that cannot be read wait for the scores of the one before them; this bounds how many.

@@ -126,6 +126,15 @@ void ImagePreprocessor::Read(const std::string& path, std::vector<float>* out) {
   raw_ = ReadFile(path, kMaxBytes);
   DecodeImage(raw_, channels_ == 1 ? ColorMode::kGray : ColorMode::kColor, {path}, "the image",
               &decoded_, BitDepth::kFloats);
+  AppendCrops(path, out);
+}
+
+void ImagePreprocessor::Prepare(const Image& image, std::vector<float>* out) {
+  decoded_ = image;
+  AppendCrops("", out);
+}
+
+void ImagePreprocessor::AppendCrops(const std::string& path, std::vector<float>* out) {
   if (short_side_ > 0) ResizeShortSide(path);
   const bool fits = decoded_.height == resized_height_ && decoded_.width == resized_width_;
   if (fits) {

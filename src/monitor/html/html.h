@@ -11,6 +11,10 @@ namespace trainer {
 // Returns the number with as many digits as a float has.
 std::string Plain(double value);
 
+// Returns a page that loads no other file: the style of tables, figures and charts, `title` as the
+// heading, and `body`.
+std::string PageHtml(const std::string& title, const std::string& body);
+
 // Returns a table; cells are escaped. On narrow screens it scrolls sideways; a `stacked` one
 // becomes a list of its cells, each with the name of its column.
 std::string TableHtml(const std::vector<std::string>& head,

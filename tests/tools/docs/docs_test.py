@@ -9,6 +9,7 @@ In a page
 - a block ```prototxt whose first line is "# name.prototxt" is a file to save under that name, any
   other one is part of a net or a solver, which must be read without an error;
 - a block ```python is saved in the same way, and must compile;
+- the blocks ```cpp and ```cmake are built by tests/tools/packages/embed_test.py;
 - a block ```sh needs=MODULE runs only if Python has that module, else it is left out with the
   ```text block after it;
 - a block ```sh is run by bash, which stops at the first command that fails;
@@ -132,7 +133,7 @@ class Page:
                 for line in text.split("\n"):
                     if line.strip() not in ("", "...") and masked(line) not in seen:
                         self.fail(f"not in the output: {line.strip()}", at)
-            else:
+            elif kind not in ("cpp", "cmake"):
                 self.fail(f"a block of unknown kind: {kind}", at)
         if not self.commands:
             self.fail("runs no command", 0)

@@ -34,6 +34,7 @@ TEST(GpuFlagTest, OfEveryVerbThatComputesNamesWhatIsMissing) {
            {"time", "--solver=solver.prototxt"},
            {"features", "--model=net.prototxt", weights, "--blobs=ip", "--out=ip.h5"},
            {"predict", "--model=net.prototxt", weights, "image.png"},
+           {"inspect", "--model=net.prototxt", weights, "--out=page.html", "image.png"},
        }) {
     std::vector<std::string> asking = command;
     asking.push_back("--gpu=0");

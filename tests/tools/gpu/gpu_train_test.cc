@@ -196,21 +196,26 @@ TEST_F(GpuTrainTest, OtherVerbsComputeThereToo) {
       << gpu_check.out;
 }
 
-TEST_F(GpuTrainTest, ClassifiesAPicture) {
+TEST_F(GpuTrainTest, ClassifiesAndInspectsAPicture) {
   WriteText(job_.folder() / "a.pgm", "P5 28 28 255\n" + std::string(784, '\x40'));
   ASSERT_EQ(job_.TrainOnGpu({"--set", "max_iter=10"}).exit_code, 0);
   ASSERT_EQ(RunHere({"deploy", "--model=net.prototxt", "--out=deploy.prototxt"}, job_.options())
                 .exit_code,
             0);
-  const std::vector<std::string> command = {"predict", "--model=deploy.prototxt", "--json",
-                                            "--weights=snap_iter_10.caffemodel", "a.pgm"};
-  std::vector<std::string> on_gpu = command;
-  on_gpu.push_back("--gpu=0");
-  const Outcome gpu = job_.Run(on_gpu);
-  ASSERT_EQ(gpu.exit_code, 0) << gpu.err;
-  const Outcome cpu = RunHere(command, job_.options());
   const std::regex digits(R"((\.\d{3})\d+)");
-  EXPECT_EQ(std::regex_replace(gpu.out, digits, "$1"), std::regex_replace(cpu.out, digits, "$1"));
+  for (const std::vector<std::string>& words :
+       {std::vector<std::string>{"predict", "--json"},
+        std::vector<std::string>{"inspect", "--force", "--out=page.html"}}) {
+    std::vector<std::string> command = words;
+    command.insert(command.end(),
+                   {"--model=deploy.prototxt", "--weights=snap_iter_10.caffemodel", "a.pgm"});
+    const Outcome cpu = RunHere(command, job_.options());
+    command.push_back("--gpu=0");
+    const Outcome gpu = job_.Run(command);
+    ASSERT_EQ(gpu.exit_code, 0) << gpu.err;
+    EXPECT_EQ(std::regex_replace(gpu.out, digits, "$1"), std::regex_replace(cpu.out, digits, "$1"));
+  }
+  EXPECT_THAT(ReadText(job_.folder() / "page.html"), HasSubstr("saliency of "));
 }
 
 TEST_F(GpuTrainTest, DeviceQueryAndPlanShowIt) {

@@ -48,6 +48,19 @@ class WarningsOnly {
   int level_before_;
 };
 
+// While an object exists, the log has no lines. Use it for code that runs inside another program,
+// on one thread at a time.
+class NoLog {
+ public:
+  NoLog();
+  ~NoLog();
+  NoLog(const NoLog&) = delete;
+  NoLog& operator=(const NoLog&) = delete;
+
+ private:
+  int level_before_;
+};
+
 // Stops sending lines to stderr, because another component shows the important ones there; errors
 // that end the process still go there.
 void HideLog();

@@ -14,6 +14,11 @@
 
 namespace trainer {
 
+// Returns the output blob `name` of a net for images, or with "" its only output. Throws kUsage if
+// the net has no such output, kConfig if the output does not have one row of scores per item of the
+// batch, and as ImageInput.
+NetOutput ChooseScores(const Net& net, const std::string& name);
+
 // The net's scores for one image.
 struct ImageScores {
   std::string path;
@@ -29,9 +34,7 @@ using ScoresSink = std::function<void(const ImageScores& image)>;
 // The memory does not grow with the number of images. Not thread-safe.
 class Classifier {
  public:
-  // `output` names the output blob with the scores; "" selects the net's only output. Throws
-  // kUsage if the net has no such output, kConfig if the output does not have one row of scores per
-  // item of the batch, and as ImageInput and ImagePreprocessor.
+  // `output` names the output blob with the scores. Throws as ChooseScores and ImagePreprocessor.
   Classifier(Net& net, const std::string& output, const PreprocessOptions& options);
 
   // Returns the number of scores per image.
@@ -61,8 +64,6 @@ class Classifier {
 
   // Reads and decodes the image of the path. Called by several threads.
   void Decode(DecodedImage* image) const;
-  // Returns the output that the constructor names. Throws as the constructor.
-  Tensor ChooseOutput(const std::string& name) const;
   // Adds the crops of the last pending image to the batch, and runs the batch whenever it is full.
   void Enqueue(const std::vector<float>& crops);
   // Empties the batch. The next crop gets the place that it would have after `crops` others.

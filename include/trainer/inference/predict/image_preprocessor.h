@@ -46,6 +46,8 @@ class ImagePreprocessor {
   // DecodeImage, and kData if `short_side` would make an image too large, with the name of the
   // file.
   void Read(const std::string& path, std::vector<float>* out);
+  // Does the same with an image in memory, which has as many channels as the input.
+  void Prepare(const Image& image, std::vector<float>* out);
 
  private:
   // The position of a crop in the resized image.
@@ -57,6 +59,8 @@ class ImagePreprocessor {
   // Sets the size before the crop and the positions of the crops. Throws kUsage if it is smaller
   // than the input.
   void SetResizedSize(int height, int width);
+  // Appends the crops of decoded_, the image of that file, or with "" of none. Throws as Read.
+  void AppendCrops(const std::string& path, std::vector<float>* out);
   // Sets the resized size for decoded_, the image of that file. Throws kData if it is too large.
   void ResizeShortSide(const std::string& path);
   // Reads the mean file, or expands the mean values to the size of the input. Throws as the

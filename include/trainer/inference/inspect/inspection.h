@@ -1,0 +1,30 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "trainer/inference/inference_net.h"
+#include "trainer/inference/predict/image_preprocessor.h"
+#include "trainer/monitor/inspection_page.h"
+
+namespace trainer {
+
+// What to inspect, and how to show it.
+struct InspectionOptions {
+  std::string image;                  // file
+  std::string output = "";            // see ChooseScores
+  PreprocessOptions preprocess = {};  // without `oversample`
+  int top = 5;                        // answers
+  // Layers whose outputs are shown, see NamePattern; empty: all.
+  std::vector<std::string> layers = {};
+  std::vector<std::string> names = {};  // of the classes; empty: classes are numbers
+};
+
+// Runs the net on one image and draws what it computes: the output of every layer, the filters of
+// the first layers, the best answers, and the saliency: how strongly each pixel changes the score
+// of the best answer. Requires BufferReuse::kSeparate, loaded weights, and a batch of one image.
+// Throws kUsage if an item of `layers` selects no layer, and as ChooseScores, ImagePreprocessor,
+// and Net.
+InspectionPage Inspect(InferenceNet& net, const InspectionOptions& options);
+
+}  // namespace trainer

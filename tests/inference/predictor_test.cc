@@ -1,0 +1,191 @@
+#include "trainer/inference/predictor.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <optional>
+#include <thread>
+
+#include "inference/digits_net.h"
+#include "trainer/inference/predict/classifier.h"
+#include "trainer/inference/predict/prediction_target.h"
+
+namespace trainer {
+namespace {
+
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::SizeIs;
+
+class PredictorTest : public testing::Test {
+ protected:
+  PredictorOptions Options() const {
+    PredictorOptions options;
+    options.model = digits_.folder() / "deploy.prototxt";
+    options.weights = {digits_.weights()};
+    return options;
+  }
+  // Returns the scores of the first digits, as `trainer predict` computes them.
+  std::vector<std::vector<float>> Expected(const std::vector<std::string>& paths) const {
+    const PredictionTarget target = ResolvePredictionTarget(
+        {.model = {.file = Options().model}, .weights = Options().weights, .batch = 1});
+    const std::unique_ptr<Device> device = MakeCpuDevice();  // of as many threads as a Predictor's
+    InferenceNet net(target.net, *device, {.state = target.state});
+    net.LoadWeights(target.weights);
+    Classifier classifier(net.net(), "", {});
+    ImagePaths source(paths, "");
+    std::vector<std::vector<float>> scores;
+    classifier.Run(source, 1, [&](const ImageScores& image) { scores.push_back(image.scores); });
+    return scores;
+  }
+  // Returns the error that f() throws.
+  template <class F>
+  std::optional<PredictorError> Refusal(const F& f) const {
+    try {
+      f();
+    } catch (const PredictorError& error) {
+      return error;
+    }
+    ADD_FAILURE() << "nothing was thrown";
+    return std::nullopt;
+  }
+
+  DigitsNet digits_;
+};
+
+TEST_F(PredictorTest, GivesTheNumbersOfPredict) {
+  const std::vector<std::string> paths = digits_.WriteImages(3);
+  const std::vector<std::vector<float>> expected = Expected(paths);
+  Predictor predictor(Options());
+  EXPECT_THAT(predictor.input_shape(), ElementsAre(1, 28, 28));
+  EXPECT_THAT(predictor.output_shape(), ElementsAre(10));
+  EXPECT_THAT(predictor.labels(), IsEmpty());
+  for (size_t i = 0; i < 3; ++i) {
+    EXPECT_EQ(predictor.PredictFile(paths[i]), expected[i]);
+    const std::string bytes = ReadText(paths[i]).substr(std::string("P5 28 28 255\n").size());
+    PredictorImage image;
+    image.pixels = reinterpret_cast<const uint8_t*>(bytes.data());
+    image.height = image.width = 28;
+    image.channels = 1;
+    EXPECT_EQ(predictor.Predict(image), expected[i]);
+    const std::vector<float> values(image.pixels, image.pixels + 28 * 28);
+    EXPECT_EQ(predictor.Run(values.data(), 1), expected[i]);
+  }
+}
+
+TEST_F(PredictorTest, RunsMoreItemsThanABatch) {
+  PredictorOptions options = Options();
+  options.batch = 2;
+  Predictor predictor(options);
+  std::vector<float> values(5 * 28 * 28, 0.0f);
+  for (size_t i = 0; i < 5; ++i) values[i * 28 * 28 + 300] = static_cast<float>(i);
+  const std::vector<float> all = predictor.Run(values.data(), 5);
+  ASSERT_THAT(all, SizeIs(50));
+  for (size_t i = 0; i < 5; ++i) {
+    const std::vector<float> one = predictor.Run(values.data() + i * 28 * 28, 1);
+    for (size_t c = 0; c < 10; ++c) EXPECT_NEAR(one[c], all[i * 10 + c], 1e-6) << i;
+  }
+  EXPECT_THAT(predictor.Run(nullptr, 0), IsEmpty());
+}
+
+TEST_F(PredictorTest, OrdersOfChannelsAndGapsBetweenRowsGiveTheSame) {
+  const std::string file = digits_.folder().Write(
+      "c.ppm", std::string("P6 2 2 255\n\x0a\x14\x1e\x28\x32\x3c\x46\x50\x5a\x64\x6e\x78"));
+  PredictorOptions options;
+  options.model = digits_.folder().Write(
+      "colour.prototxt",
+      "# To prepare images as its training did: trainer classify --mean_value=1,2,3\n"
+      R"(layer { name: "data" type: "Input" top: "data"
+  input_param { shape { dim: 5 dim: 3 dim: 2 dim: 2 } } }
+layer { name: "ip" type: "InnerProduct" bottom: "data" top: "ip"
+  inner_product_param { num_output: 2 } }
+)");
+  const NetSpec spec = LoadNet(options.model);
+  InferenceNet net(spec, *digits_.device, {.state = StateOf(caffe::TEST)});
+  caffe::NetParameter model = WeightsOf(net.net());
+  for (caffe::LayerParameter& layer : *model.mutable_layer()) {
+    if (layer.name() != "ip") continue;
+    for (int i = 0; i < 24; ++i)
+      layer.mutable_blobs(0)->set_data(i, static_cast<float>(i % 12 + 1));
+  }
+  options.weights = {digits_.folder() / "colour.caffemodel"};
+  WriteModel(options.weights[0], model);
+  Predictor predictor(options);
+  // Blue is 30, 60, 90, 120 minus 1, green 20, 50, 80, 110 minus 2, red 10, 40, 70, 100 minus 3.
+  const float expected = 29 + 2 * 59 + 3 * 89 + 4 * 119 + 5 * 18 + 6 * 48 + 7 * 78 + 8 * 108 +
+                         9 * 7 + 10 * 37 + 11 * 67 + 12 * 97;
+  EXPECT_THAT(predictor.PredictFile(file), ElementsAre(expected, expected));
+  const uint8_t rgb[] = {10, 20, 30, 40, 50, 60, 255, 70, 80, 90, 100, 110, 120, 255};
+  PredictorImage image;
+  image.pixels = rgb;
+  image.height = image.width = 2;
+  image.row_bytes = 7;
+  EXPECT_THAT(predictor.Predict(image), ElementsAre(expected, expected));
+  const uint8_t bgr[] = {30, 20, 10, 60, 50, 40, 90, 80, 70, 120, 110, 100};
+  image.pixels = bgr;
+  image.order = PredictorImage::Order::kBgr;
+  image.row_bytes = 0;
+  EXPECT_THAT(predictor.Predict(image), ElementsAre(expected, expected));
+}
+
+TEST_F(PredictorTest, ThrowsOneKindOfErrorAndPrintsNothing) {
+  testing::internal::CaptureStderr();
+  testing::internal::CaptureStdout();
+  PredictorOptions options = Options();
+  options.weights = {"none.caffemodel"};
+  std::optional<PredictorError> error = Refusal([&] { Predictor{options}; });
+  EXPECT_EQ(error->code(), 66);
+  EXPECT_THAT(error->what(), HasSubstr("none.caffemodel"));
+  error = Refusal([&] { Predictor{PredictorOptions()}; });
+  EXPECT_EQ(error->code(), 64);
+  EXPECT_THAT(error->what(), HasSubstr("neither a model nor a run"));
+  options = Options();
+  options.batch = 0;
+  EXPECT_EQ(Refusal([&] { Predictor{options}; })->code(), 64);
+  options = Options();
+  options.output = "none";
+  EXPECT_EQ(Refusal([&] { Predictor{options}; })->code(), 64);
+  Predictor predictor(Options());
+  EXPECT_EQ(Refusal([&] { predictor.PredictFile("none.png"); })->code(), 66);
+  PredictorImage image;
+  EXPECT_THAT(Refusal([&] { predictor.Predict(image); })->what(), HasSubstr("no pixels"));
+  const uint8_t pixels[4] = {};
+  image.pixels = pixels;
+  image.height = image.width = 2;
+  image.channels = 2;
+  EXPECT_THAT(Refusal([&] { predictor.Predict(image); })->what(), HasSubstr("2 channels"));
+  image.channels = 1;
+  image.row_bytes = 1;
+  EXPECT_EQ(Refusal([&] { predictor.Predict(image); })->code(), 64);
+  EXPECT_EQ(testing::internal::GetCapturedStdout(), "");
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
+}
+
+TEST_F(PredictorTest, MissingWeightsAreAnError) {
+  PredictorOptions options = Options();
+  options.model = digits_.folder().Write(
+      "more.prototxt", ReadText(options.model) +
+                           R"(layer { name: "more" type: "InnerProduct" bottom: "prob" top: "more"
+  inner_product_param { num_output: 2 } })");
+  const std::optional<PredictorError> error = Refusal([&] { Predictor{options}; });
+  EXPECT_EQ(error->code(), 65);
+  EXPECT_THAT(error->what(), AllOf(HasSubstr("net.caffemodel"), HasSubstr("1 layer"),
+                                   HasSubstr("of the net: more")));
+}
+
+TEST_F(PredictorTest, WorksOnSeveralThreads) {
+  const std::vector<std::string> paths = digits_.WriteImages(2);
+  const std::vector<std::vector<float>> expected = Expected(paths);
+  std::vector<std::vector<float>> found(2);
+  std::vector<std::thread> threads;
+  for (size_t i = 0; i < 2; ++i) {
+    threads.emplace_back([&, i] { found[i] = Predictor(Options()).PredictFile(paths[i]); });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(found, expected);
+}
+
+}  // namespace
+}  // namespace trainer
