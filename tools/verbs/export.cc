@@ -22,9 +22,10 @@ class Export final : public Verb {
     flags.Bind(&target_.run, "run", "DIR",
                "the folder of a run, instead of --model and --weights: its net, the weights of its "
                "best test and its labels");
-    flags.Bind(&out_, "out", "FILE",
-               "where to write: the net as FILE.onnx, or the weights as FILE.safetensors, .npz, .h5 "
-               "or .caffemodel")
+    flags
+        .Bind(&out_, "out", "FILE",
+              "where to write: the net as FILE.onnx, or the weights as FILE.safetensors, .npz, .h5 "
+              "or .caffemodel")
         .Required();
     DeclareForce(flags, &replace_);
     DeclareNetChanges(flags, &target_.model);
