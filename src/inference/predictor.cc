@@ -9,6 +9,7 @@
 #include "trainer/backend/device/cpu_device.h"
 #include "trainer/backend/device/gpu.h"
 #include "trainer/base/error/error.h"
+#include "trainer/base/file/memory_file.h"
 #include "trainer/base/log/log.h"
 #include "trainer/base/text/text.h"
 #include "trainer/inference/inference_net.h"
@@ -110,6 +111,8 @@ struct Predictor::Loaded {
                        " of the net: ", EscapeControl(FirstNames(missing))));
     }
     preprocess = ResolvePreprocessOptions({}, target.net);
+    // Later another Predictor may open the same pack and replace the file.
+    if (IsMemoryFile(preprocess.mean_file)) preprocessor.emplace(input.shape, preprocess);
   }
 
   // Returns what prepares images. Throws as ImagePreprocessor if the net reads no images.
@@ -158,7 +161,8 @@ struct Predictor::Loaded {
 };
 
 Predictor::Predictor(const PredictorOptions& options) {
-  static std::mutex one_at_a_time;  // NoLog changes a setting of the process
+  // NoLog changes a setting of the process, and a pack is read again under the same paths.
+  static std::mutex one_at_a_time;
   loaded_ = Guarded([&] {
     const std::lock_guard lock(one_at_a_time);
     const NoLog no_log;

@@ -7,6 +7,8 @@
 #include <thread>
 
 #include "inference/digits_net.h"
+#include "trainer/config/blob.h"
+#include "trainer/inference/pack/pack_writer.h"
 #include "trainer/inference/predict/classifier.h"
 #include "trainer/inference/predict/prediction_target.h"
 
@@ -173,6 +175,40 @@ TEST_F(PredictorTest, MissingWeightsAreAnError) {
   EXPECT_EQ(error->code(), 65);
   EXPECT_THAT(error->what(), AllOf(HasSubstr("net.caffemodel"), HasSubstr("1 layer"),
                                    HasSubstr("of the net: more")));
+}
+
+TEST_F(PredictorTest, LoadsAModelAsOneFile) {
+  caffe::BlobProto mean;
+  WriteBlob(std::vector<int64_t>{1, 1, 28, 28}, std::vector<float>(28 * 28, 5), &mean);
+  const std::string deploy = digits_.folder().Write(
+      "mean.prototxt", Join("# To prepare images as its training did: trainer classify --mean=",
+                            digits_.folder().Write("m", mean.SerializeAsString()),
+                            " --scale=0.00390625\n", ReadText(Options().model)));
+  std::string names;
+  for (int i = 0; i < 10; ++i) names += Join("digit ", i, "\n");
+  PackOptions pack;
+  pack.target.model.file = deploy;
+  pack.target.weights = Options().weights;
+  pack.labels = digits_.folder().Write("names.txt", names);
+  pack.out = digits_.folder() / "digits.trainer";
+  WriteModelPack(pack);
+  const std::string path = digits_.WriteImages(1)[0];
+  PredictorOptions options = Options();
+  options.model = deploy;
+  Predictor parts(options);
+  options.model = pack.out;
+  options.weights.clear();
+  Predictor packed(options);
+  Predictor again(options);  // opens the same file
+  EXPECT_EQ(packed.PredictFile(path), parts.PredictFile(path));
+  EXPECT_EQ(again.PredictFile(path), parts.PredictFile(path));
+  EXPECT_NE(packed.PredictFile(path), Predictor(Options()).PredictFile(path));
+  EXPECT_THAT(packed.labels(), SizeIs(10));
+  EXPECT_EQ(packed.labels().at(3), "digit 3");
+  WriteText(pack.out, ReadText(pack.out).substr(0, 5000));
+  const std::optional<PredictorError> error = Refusal([&] { Predictor{options}; });
+  EXPECT_EQ(error->code(), 65);
+  EXPECT_THAT(error->what(), AllOf(HasSubstr("digits.trainer"), HasSubstr("truncated")));
 }
 
 TEST_F(PredictorTest, WorksOnSeveralThreads) {

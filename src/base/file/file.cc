@@ -127,7 +127,7 @@ void RequireFiles(const std::vector<std::string>& paths) {
 // wait for a writer.
 FileHandle OpenForReading(const std::string& path, FileOps& ops) {
   struct stat info {};
-  const std::string& system_path = SystemPath(path);
+  const std::string system_path = SystemPath(path);
   if (stat(system_path.c_str(), &info) == 0) RequireRegular(path, info.st_mode);
   const int fd = ops.Open(system_path, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0);
   if (fd < 0) ThrowFileError(FileUse::kInput, "open", AbsolutePath(path), errno);

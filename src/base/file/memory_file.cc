@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <cstring>
 #include <map>
+#include <mutex>
 
 #include "trainer/base/error/error.h"
 #include "trainer/base/text/text.h"
@@ -41,24 +42,37 @@ class MemoryFile {
   std::string system_path_;
 };
 
-std::map<std::string, MemoryFile>& MemoryFiles() {
-  static std::map<std::string, MemoryFile> files;
-  return files;
-}
+// The files by their paths. One thread may load a model while another one reads files.
+struct MemoryFiles {
+  static MemoryFiles& Get() {
+    static MemoryFiles files;
+    return files;
+  }
+
+  std::mutex mutex;
+  std::map<std::string, MemoryFile> by_path;
+};
 
 }  // namespace
 
 void AddMemoryFile(const std::string& path, std::string_view content) {
-  MemoryFiles().erase(path);
-  MemoryFiles().try_emplace(path, path, content);
+  MemoryFiles& files = MemoryFiles::Get();
+  const std::lock_guard lock(files.mutex);
+  files.by_path.erase(path);
+  files.by_path.try_emplace(path, path, content);
 }
 
-bool IsMemoryFile(const std::string& path) { return MemoryFiles().contains(path); }
+bool IsMemoryFile(const std::string& path) {
+  MemoryFiles& files = MemoryFiles::Get();
+  const std::lock_guard lock(files.mutex);
+  return files.by_path.contains(path);
+}
 
-const std::string& SystemPath(const std::string& path) {
-  if (MemoryFiles().empty()) return path;
-  const auto found = MemoryFiles().find(path);
-  return found == MemoryFiles().end() ? path : found->second.system_path();
+std::string SystemPath(const std::string& path) {
+  MemoryFiles& files = MemoryFiles::Get();
+  const std::lock_guard lock(files.mutex);
+  const auto found = files.by_path.find(path);
+  return found == files.by_path.end() ? path : found->second.system_path();
 }
 
 }  // namespace trainer

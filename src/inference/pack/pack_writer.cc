@@ -89,6 +89,7 @@ std::optional<RunCard> FindRunCard(const std::string& run) {
 
 std::string WriteModelPack(const PackOptions& options) {
   PredictionTargetOptions wanted = options.target;
+  wanted.verb = "pack";
   if (!wanted.run.empty() && !wanted.batch) wanted.batch = 1;  // as `trainer deploy`
   const PredictionTarget target = ResolvePredictionTarget(wanted);
   const std::unique_ptr<Device> device = MakeCpuDevice();

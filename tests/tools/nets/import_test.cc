@@ -64,6 +64,20 @@ TEST_F(ImportVerbTest, WritesANetThatOtherVerbsTake) {
   EXPECT_EQ(Import({"--force"}).exit_code, 0);
 }
 
+TEST_F(ImportVerbTest, TheNameOfTheWeightsSelectsTheirFormat) {
+  WriteDigitsModel();
+  ASSERT_EQ(Import().exit_code, 0);
+  const Outcome made =
+      Run({"import", "digits.onnx", "--out=n.prototxt", "--weights=imported.safetensors"});
+  ASSERT_EQ(made.exit_code, 0) << made.err;
+  EXPECT_THAT(made.out, HasSubstr("imported.safetensors: 206 weights of 2 layers\n"));
+  const Outcome converted =
+      Run({"export", "--weights=net.caffemodel", "--out=converted.safetensors"});
+  ASSERT_EQ(converted.exit_code, 0) << converted.err;
+  EXPECT_EQ(ReadText(folder_ / "imported.safetensors"),
+            ReadText(folder_ / "converted.safetensors"));
+}
+
 TEST_F(ImportVerbTest, ANetForAnotherTaskLearns) {
   WriteDigitsModel();
   WriteDigits({.folder = folder_ / "digits", .train = 200, .test = 40});

@@ -58,6 +58,18 @@ TEST_F(OnnxExportTest, ARunGivesNetAndWeights) {
   EXPECT_EQ(graph.node(0).name(), "preprocess/Mul");
 }
 
+TEST_F(OnnxExportTest, APackGivesNetAndWeights) {
+  ASSERT_EQ(Run({"pack", "--run=run", "--out=m.trainer"}).exit_code, 0);
+  const Outcome outcome = Export({"--model=m.trainer"});
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  const std::string of_pack = ReadText(job_.folder() / "m.onnx");
+  ASSERT_EQ(Export({"--run=run", "--force"}).exit_code, 0);
+  onnx::ModelProto packed;
+  ASSERT_TRUE(packed.ParseFromString(of_pack));
+  EXPECT_EQ(packed.graph().node_size(), Model().graph().node_size());
+  EXPECT_EQ(packed.graph().initializer(0).raw_data(), Model().graph().initializer(0).raw_data());
+}
+
 TEST_F(OnnxExportTest, WrongFlagsAreRefusedAndNothingIsWritten) {
   const auto refused = [&](std::vector<std::string> more, int code, const std::string& start,
                            const std::string& part) {

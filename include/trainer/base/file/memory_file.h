@@ -7,8 +7,9 @@
 namespace trainer {
 
 // From here on Exists, IsMissing, FileSize, ReadFile and OpenForReading find `content` at `path`,
-// until the program ends. A second call replaces the content. Call it before threads read. Throws
-// kResource if the memory does not suffice.
+// until the program ends. A second call replaces the content; no thread may then be reading the
+// file. Other files may be read and added by other threads. Throws kResource if the memory does not
+// suffice.
 void AddMemoryFile(const std::string& path, std::string_view content);
 
 // Returns whether AddMemoryFile was called for `path`.
@@ -16,6 +17,6 @@ bool IsMemoryFile(const std::string& path);
 
 // Returns the path by which the system opens the file: another one for a file in memory, `path`
 // itself for any other.
-const std::string& SystemPath(const std::string& path);
+std::string SystemPath(const std::string& path);
 
 }  // namespace trainer

@@ -29,8 +29,9 @@ struct ModelPack {
 // if it cannot be read.
 bool IsPack(const std::string& path);
 
-// Reads and verifies a pack. Call it before threads read. Throws kData, naming the file, if it is
-// truncated or differs from what `trainer pack` wrote; as ReadSealedTar and AddMemoryFile do.
+// Reads and verifies a pack. No other thread may be reading files of the same pack. Throws kData,
+// naming the file, if it is truncated or differs from what `trainer pack` wrote; as ReadSealedTar
+// and AddMemoryFile do.
 ModelPack OpenPack(const std::string& path);
 
 // If `source` names a pack, opens it and sets the file to the pack's net. Then empty `weights`
