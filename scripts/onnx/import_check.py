@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Imports models in the format ONNX with `trainer import` and compares the nets with the models.
 
-    onnx_import_check.py --trainer=build/release/trainer [--models=resnet18,vit_b_16] [--dynamo]
-    onnx_import_check.py --trainer=... --suite=/usr/share/libonnx-testdata/data/node [--only=conv]
-    onnx_import_check.py --trainer=... --models=resnet18 --tune=train_lmdb
+    import_check.py --trainer=build/release/trainer [--models=resnet18,vit_b_16] [--dynamo]
+    import_check.py --trainer=... --suite=/usr/share/libonnx-testdata/data/node [--only=conv]
+    import_check.py --trainer=... --models=resnet18 --tune=train_lmdb
 
 The first form makes each model of torchvision with random weights, exports it with torch.onnx,
 imports it, runs the net by `trainer features` on one image of noise, and compares the output with
