@@ -83,7 +83,7 @@ void ExportOnnxFile(OnnxFlags flags, PredictionTargetOptions options, const std:
   const ImagePreparation images =
       ResolveImagePreparation(net.net(), target.net, flags.images, flags.preprocess);
   if (!flags.preprocess.empty()) flags.options.preprocessing = images.preprocessing;
-  net.LoadWeights(target.weights);
+  net.LoadAllWeights(target.weights);
   OnnxExport exported = ExportOnnx(target.net, net.net(), flags.options);
   const int64_t classes = CountClasses(net.net(), exported.model.graph());
   const std::vector<std::string> labels = ReadLabels(flags, target, classes);

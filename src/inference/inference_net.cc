@@ -35,6 +35,14 @@ std::vector<std::string> InferenceNet::LoadWeights(std::span<const std::string> 
   return loading.Missing();
 }
 
+void InferenceNet::LoadAllWeights(std::span<const std::string> files) {
+  const std::vector<std::string> missing = LoadWeights(files);
+  if (missing.empty()) return;
+  throw Error(ErrorCode::kData, {JoinList(files)},
+              EscapeControl(Join("the weights of ", Counted(missing.size(), "layer"),
+                                 " of the net are missing: ", FirstNames(missing))));
+}
+
 void RequireBlobs(const Net& net, const std::string& flag, const std::vector<std::string>& blobs) {
   std::set<std::string> names;
   for (const Node& node : net.graph().nodes) {

@@ -104,12 +104,7 @@ struct Predictor::Loaded {
         input_shape(ItemShape(input.shape)),
         output_shape(ItemShape(output.shape)),
         labels(ReadClassNamesOfRun(target.class_names, output.shape.Count(1))) {
-    const std::vector<std::string> missing = net.LoadWeights(target.weights);
-    if (!missing.empty()) {
-      throw Error(ErrorCode::kData, {JoinList(target.weights)},
-                  Join("there are no weights for ", Counted(missing.size(), "layer"),
-                       " of the net: ", EscapeControl(FirstNames(missing))));
-    }
+    net.LoadAllWeights(target.weights);
     preprocess = ResolvePreprocessOptions({}, target.net);
     // Later another Predictor may open the same pack and replace the file.
     if (IsMemoryFile(preprocess.mean_file)) preprocessor.emplace(input.shape, preprocess);

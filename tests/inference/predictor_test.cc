@@ -173,8 +173,9 @@ TEST_F(PredictorTest, MissingWeightsAreAnError) {
   inner_product_param { num_output: 2 } })");
   const std::optional<PredictorError> error = Refusal([&] { Predictor{options}; });
   EXPECT_EQ(error->code(), 65);
-  EXPECT_THAT(error->what(), AllOf(HasSubstr("net.caffemodel"), HasSubstr("1 layer"),
-                                   HasSubstr("of the net: more")));
+  EXPECT_THAT(error->what(),
+              AllOf(HasSubstr("net.caffemodel"),
+                    HasSubstr("the weights of 1 layer of the net are missing: more")));
 }
 
 TEST_F(PredictorTest, LoadsAModelAsOneFile) {

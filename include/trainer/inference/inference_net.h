@@ -41,6 +41,9 @@ class InferenceNet {
   // not match. Returns the layers whose weights no file has, which keep the values of their
   // fillers. Throws as ReadModel and WeightLoader::Copy.
   std::vector<std::string> LoadWeights(std::span<const std::string> files);
+  // Does the same for a net that is written to a file or answers without a log. Throws kData if a
+  // layer's weights are missing, too.
+  void LoadAllWeights(std::span<const std::string> files);
 
  private:
   const NetSpec& spec_;

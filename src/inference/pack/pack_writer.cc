@@ -99,12 +99,7 @@ std::string WriteModelPack(const PackOptions& options) {
                 "the net reads its own data, so it cannot be packed; 'trainer deploy' makes a net "
                 "with an Input layer from it, and --run=DIR packs a run");
   }
-  const std::vector<std::string> missing = net.LoadWeights(target.weights);
-  if (!missing.empty()) {
-    throw Error(ErrorCode::kData, {target.weights.back()},
-                EscapeControl(Join("the weights of ", Counted(missing.size(), "layer"),
-                                   " of the net are missing: ", FirstNames(missing))));
-  }
+  net.LoadAllWeights(target.weights);
   std::vector<TarMember> members(2);
   PackFacts facts;
   facts.preparation = PrepareComment(options.images, target.net, net.net(), &members);

@@ -71,10 +71,11 @@ TEST_F(OnnxExportTest, APackGivesNetAndWeights) {
 }
 
 TEST_F(OnnxExportTest, WrongFlagsAreRefusedAndNothingIsWritten) {
-  const auto refused = [&](std::vector<std::string> more, int code, const std::string& start,
+  const auto refused = [&](const std::vector<std::string>& more, int code, const std::string& start,
                            const std::string& part) {
-    more.insert(more.end(), files_.begin(), files_.end());
-    ExpectRefused(job_, Export(more), code, start, part);
+    std::vector<std::string> flags = files_;
+    flags.insert(flags.end(), more.begin(), more.end());  // the last of two equal flags counts
+    ExpectRefused(job_, Export(flags), code, start, part);
     EXPECT_THAT(job_.Files("m.onnx"), IsEmpty());
   };
   refused({"--out=m.pb"}, 64, "--out=m.pb: ", "must end in .onnx");
@@ -82,6 +83,12 @@ TEST_F(OnnxExportTest, WrongFlagsAreRefusedAndNothingIsWritten) {
   refused({"--batch=many"}, 64, "--batch=many: ", "give free, fixed, or a number of items");
   refused({"--output=probb"}, 64, "--output: the net has no blob 'probb'.", "'prob'");
   refused({"--weights=none.caffemodel"}, 66, "", "none.caffemodel");
+  WriteText(job_.folder() / "more.prototxt",
+            ReadText(job_.folder() / "deploy.prototxt") +
+                "layer { name: 'more' type: 'InnerProduct' bottom: 'prob' top: 'more' "
+                "inner_product_param { num_output: 2 } }");
+  refused({"--model=more.prototxt"}, 65,
+          "snap_iter_20.caffemodel: ", "the weights of 1 layer of the net are missing: more");
   ExpectRefused(job_, Export({}), 64, "'trainer export' needs --model=FILE", "--run=DIR");
   ExpectRefused(job_, Export({"--model=net.prototxt", "--weights=snap_iter_20.caffemodel"}), 78, "",
                 "cannot be exported to ONNX");
