@@ -12,7 +12,7 @@
 namespace trainer {
 namespace {
 
-bool IsNamedAsWeights(const std::string& path) {
+bool IsNamedAsModel(const std::string& path) {
   return path.ends_with(".caffemodel") || path.ends_with(".caffemodel.h5");
 }
 
@@ -101,7 +101,7 @@ void WriteState(const std::string& path, caffe::SolverState& state, FileOps& ops
 
 caffe::SolverState ReadStateAlone(const std::string& path) {
   OpenForReading(path);  // a missing file is reported before its name is checked
-  const bool named_as_weights = IsNamedAsWeights(path);
+  const bool named_as_weights = IsNamedAsModel(path);
   if (named_as_weights && SniffKind(path) != FileKind::kState) RefuseWeights(path);
   VerifyChecksum(path);
   if (SniffKind(path) == FileKind::kModel) RefuseWeights(path);
