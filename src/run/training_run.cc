@@ -12,6 +12,7 @@
 #include "local_data.h"
 #include "monitoring.h"
 #include "overfit.h"
+#include "own_kernels.h"
 #include "preflight/lints.h"
 #include "quick_files.h"
 #include "ranks/batch_scaling.h"
@@ -244,9 +245,17 @@ void TrainingRun::Build() {
   if (overfit_ != nullptr) overfit_->Begin(solver_->train_net());
 }
 
+void TrainingRun::WarnOfOwnKernels() const {
+  // The ranks of a pipeline have different layers, all other ranks the same.
+  if (!is_rank_0() && spec_.proto.strategy() != "pipeline") return;
+  const std::string text = DescribeOwnKernels(solver_->train_net(), *device_);
+  LOG_IF(WARNING, !text.empty()) << EscapeControl(text);
+}
+
 SolveResult TrainingRun::Train() {
   Enter(Call::kTrain, Call::kBuild);
   if (is_rank_0()) WarnBeforeTraining(spec_, solver_->train_net());
+  WarnOfOwnKernels();
   LOG(INFO) << "Starting Optimization";
   const SolveResult result = solver_->Solve();
   if (card_ != nullptr && world_ != nullptr) card_->GatherEnergy(spec_, world_->group());

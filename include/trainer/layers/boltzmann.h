@@ -51,6 +51,8 @@ class BoltzmannProducts {
 
   // Returns the product that HiddenInputs runs, e.g. for the name of its kernel.
   GemmPrimitive& up() const { return *up_; }
+  // Returns the product that VisibleInputs runs.
+  GemmPrimitive& down() const { return *down_; }
 
  private:
   std::unique_ptr<GemmPrimitive> up_, down_;

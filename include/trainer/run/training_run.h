@@ -143,6 +143,8 @@ class TrainingRun {
   void SetTrainOptions();
   // Warns that a run from the beginning will replace older snapshots with the same prefix.
   void WarnOfOlderSnapshots() const;
+  // Warns of layers that a GPU computes without its libraries.
+  void WarnOfOwnKernels() const;
   // Logs the result of --overfit or --quick. Throws if the net did not learn, or if the snapshot
   // cannot be read back.
   void ConcludeLook();

@@ -1,4 +1,5 @@
 #include "shared/checks.h"
+#include "shared/skipped_kernels.h"
 #include "trainer/backend/memory/nchw_copy.h"
 #include "trainer/backend/memory/scratch_layout.h"
 #include "trainer/base/text/text.h"
@@ -117,7 +118,12 @@ class InnerProduct final : public Layer {
   }
 
   std::string kernel() const override { return forward_->kernel(); }
-  std::vector<std::string> skipped_kernels() const override { return forward_->skipped_kernels(); }
+  std::vector<std::string> skipped_kernels() const override {
+    std::vector<std::string> lines = forward_->skipped_kernels();
+    AppendSkippedKernels("weight gradient", weight_gradient_.get(), &lines);
+    AppendSkippedKernels("data gradient", data_gradient_.get(), &lines);
+    return lines;
+  }
   int64_t Macs() const override { return m_ * n_ * k_; }
 
  private:

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "shared/skipped_kernels.h"
 #include "trainer/backend/loops/map_rows.h"
 
 namespace trainer {
@@ -89,6 +90,12 @@ void ContrastiveDivergence::Prepare(const Device& device) {
 
 size_t ContrastiveDivergence::ScratchBytes() const {
   return std::max(products_->ScratchBytes(), gradient_->ScratchBytes());
+}
+
+void ContrastiveDivergence::AppendSkipped(std::vector<std::string>* lines) const {
+  AppendSkippedKernels("chains, hidden units", &products_->up(), lines);
+  AppendSkippedKernels("chains, visible units", &products_->down(), lines);
+  AppendSkippedKernels("weight gradient of the chains", gradient_.get(), lines);
 }
 
 float* ContrastiveDivergence::ChainVisible(const RunContext& run) const {

@@ -29,6 +29,9 @@ class ContrastiveDivergence {
   // Returns the scratch memory that AddGradient needs.
   size_t ScratchBytes() const;
 
+  // Appends the kernels that declined the products of the chains: see Layer::skipped_kernels.
+  void AppendSkipped(std::vector<std::string>* lines) const;
+
   // Returns the array (records, visible) into which Forward copies the batch.
   float* Visible(const RunContext& run) const { return visible_.At(run.Workspace()); }
   // Returns the array (records, visible) for the visible means that Forward computes from the first

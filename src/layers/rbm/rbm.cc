@@ -3,6 +3,7 @@
 
 #include "rbm/contrastive_divergence.h"
 #include "shared/checks.h"
+#include "shared/skipped_kernels.h"
 #include "trainer/backend/loops/map.h"
 #include "trainer/backend/loops/reduce.h"
 #include "trainer/backend/memory/nchw_copy.h"
@@ -169,7 +170,12 @@ class Rbm final : public Layer {
   // Returns the kernel of the product with W^T, also with output VISIBLE, which runs the other one.
   std::string kernel() const override { return products_->up().kernel(); }
   std::vector<std::string> skipped_kernels() const override {
-    return products_->up().skipped_kernels();
+    std::vector<std::string> lines = products_->up().skipped_kernels();
+    AppendSkippedKernels("visible units", &products_->down(), &lines);
+    AppendSkippedKernels("weight gradient", weight_gradient_.get(), &lines);
+    AppendSkippedKernels("data gradient", input_gradient_.get(), &lines);
+    if (divergence_) divergence_->AppendSkipped(&lines);
+    return lines;
   }
   int64_t Macs() const override { return records_ * units_.visible * units_.hidden; }
 

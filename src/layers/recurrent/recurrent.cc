@@ -1,5 +1,7 @@
 #include "recurrent/recurrent.h"
 
+#include <algorithm>
+
 #include "shared/checks.h"
 #include "trainer/backend/memory/nchw_copy.h"
 #include "trainer/base/text/text.h"
@@ -158,12 +160,18 @@ std::unique_ptr<GemmPrimitive> RecurrentLayer::MakeProduct(PrepareContext& ctx,
                                                            const GemmDesc& desc) {
   auto product = ctx.device().NewGemm(desc);
   product_bytes_ = std::max(product_bytes_, product->ScratchBytes());
+  for (const std::string& line : product->skipped_kernels()) {
+    if (std::ranges::find(skipped_kernels_, line) == skipped_kernels_.end()) {
+      skipped_kernels_.push_back(line);
+    }
+  }
   return product;
 }
 
 void RecurrentLayer::PrepareProducts(PrepareContext& ctx) {
   const int64_t g = GateWidth(), all = steps_ * n_;
   product_bytes_ = 0;
+  skipped_kernels_.clear();
   project_x_ = MakeProduct(ctx, {.m = all, .n = g, .k = x_width_, .trans_b = true, .bias = true});
   project_hidden_ =
       MakeProduct(ctx, {.m = n_, .n = g, .k = width_, .trans_b = true, .accumulate = true});

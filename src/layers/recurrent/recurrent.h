@@ -22,6 +22,8 @@ class RecurrentLayer : public Layer {
   void Forward(const RunContext& run) final;
   void Backward(const RunContext& run) final;
   std::string kernel() const final { return project_x_->kernel(); }
+  // Returns the kernels that declined any of the layer's products, each line once.
+  std::vector<std::string> skipped_kernels() const final { return skipped_kernels_; }
   int64_t Macs() const final { return macs_; }
 
  protected:
@@ -123,6 +125,7 @@ class RecurrentLayer : public Layer {
   int64_t floats_ = 0, x_at_ = 0, static_at_ = 0, fixed_at_ = 0, hidden_at_ = 0, dgates_at_ = 0,
           carry_at_ = 0;
   size_t product_bytes_ = 0;
+  std::vector<std::string> skipped_kernels_;
   std::unique_ptr<GemmPrimitive> project_x_, project_static_, project_hidden_;
   std::unique_ptr<GemmPrimitive> x_weight_gradient_, static_weight_gradient_,
       hidden_weight_gradient_;

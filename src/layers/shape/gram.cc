@@ -1,4 +1,5 @@
 #include "shared/checks.h"
+#include "shared/skipped_kernels.h"
 #include "trainer/backend/loops/map.h"
 #include "trainer/backend/memory/scratch_layout.h"
 
@@ -78,7 +79,11 @@ class Gram final : public Layer {
   }
 
   std::string kernel() const override { return forward_->kernel(); }
-  std::vector<std::string> skipped_kernels() const override { return forward_->skipped_kernels(); }
+  std::vector<std::string> skipped_kernels() const override {
+    std::vector<std::string> lines = forward_->skipped_kernels();
+    AppendSkippedKernels("data gradient", backward_.get(), &lines);
+    return lines;
+  }
   int64_t Macs() const override { return images_ * channels_ * channels_ * places_; }
 
  private:

@@ -5,6 +5,7 @@
 //   bus=3                           the PCI address of the first one
 //   busy=40 celsius=80 clock=1200   NVML is there and tells this; clock: of 1980 MHz
 //   reasons=4                       what holds the clock down, as NVML's bits
+//   refuse=cudnnGet                 calls of libraries whose names begin so are not supported
 //   fail=malloc:3:2                 the fourth call of the kind from the start of main returns 2
 //   break=launch:100:700            the 101st succeeds, and what it queued breaks the GPU with 700
 //
@@ -78,7 +79,7 @@ const bool kReady = [] {
       options.nvml.reasons = static_cast<unsigned>(number);
     } else if (name == "driver") {
       options.driver = number;
-    } else if (name == "fail" || name == "break") {
+    } else if (name == "fail" || name == "break" || name == "refuse") {
       faults += word + " ";
     } else {
       Refuse(word);
@@ -87,7 +88,12 @@ const bool kReady = [] {
   emulated_gpu::Reset(options);
   std::istringstream again(faults);
   for (std::string word; again >> word;) {
-    Inject(word[0] == 'b', word.substr(word.find('=') + 1), word);
+    const std::string fault = word.substr(word.find('=') + 1);
+    if (word[0] == 'r') {
+      emulated_gpu::RefuseLibraryCalls(fault);
+    } else {
+      Inject(word[0] == 'b', fault, word);
+    }
   }
   std::atexit(PrintProblems);
   return true;

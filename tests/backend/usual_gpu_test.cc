@@ -1,0 +1,90 @@
+// Convolutions and products of a GPU with default settings: algorithms are measured and stored in a
+// file, and sums may be split. The other tests use a GPU that is deterministic, where neither
+// happens.
+
+#include <gmock/gmock.h>
+
+#include "cuda/conv_run.h"
+#include "support/temp_folder.h"
+#include "trainer/backend/device/gpu.h"
+#include "trainer/backend/primitives/gemm.h"
+
+namespace trainer {
+namespace {
+
+using testing::IsEmpty;
+using testing::Not;
+
+ConvDesc Fused(ConvDesc desc) {
+  desc.relu = true;
+  return desc;
+}
+
+class UsualGpuTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (!TestsOnGpu()) GTEST_SKIP() << "about a GPU alone";
+  }
+  std::unique_ptr<Device> Make() const {
+    return MakeGpuDevice({.algorithm_file = folder_ / "convolutions"});
+  }
+  std::string File() const {
+    std::ifstream file(folder_ / "convolutions");
+    return {std::istreambuf_iterator<char>(file), {}};
+  }
+  // Convolutions of the usual nets, that a library must compute.
+  static std::vector<ConvDesc> Usual() {
+    return {ImageConv(3, 20, 12, 12, 50, 5),      ImageConv(2, 3, 43, 43, 24, 11, 4),
+            ImageConv(2, 16, 13, 13, 32, 3, 1, 1), ImageConv(2, 16, 13, 13, 32, 3, 2, 1),
+            ImageConv(2, 32, 8, 8, 64, 1),         ImageConv(2, 32, 9, 9, 64, 3, 1, 1, 2),
+            Fused(ImageConv(2, 16, 13, 13, 32, 3, 1, 1))};
+  }
+
+ private:
+  const TempFolder folder_;
+};
+
+TEST_F(UsualGpuTest, MeasuredConvolutionsMatchTheReferenceAndALibraryComputesThem) {
+  const auto gpu = Make();
+  for (ConvDesc desc : Usual()) {
+    for (const DType dtype : StoredTypes()) {
+      desc.dtype = dtype;
+      const auto plan = gpu->NewConv(desc);
+      EXPECT_THAT(plan->skipped_kernels(), IsEmpty()) << plan->kernel();
+      const ConvRun run(desc);
+      EXPECT_LE(ConvRun::Difference(run.On(*gpu), run.ByReference()), BoundOf(dtype, 2e-5f, 2e-2f))
+          << desc.InShape().ToString() << NameOf(dtype) << ' ' << plan->kernel();
+    }
+  }
+}
+
+// Both runs read the same file, so they have the same algorithms.
+TEST_F(UsualGpuTest, ALaterRunUsesTheStoredAlgorithms) {
+  std::vector<std::string> first, second;
+  for (const ConvDesc& desc : Usual()) first.push_back(Make()->NewConv(desc)->kernel());
+  const std::string stored = File();
+  EXPECT_THAT(stored, Not(IsEmpty()));
+  for (const ConvDesc& desc : Usual()) second.push_back(Make()->NewConv(desc)->kernel());
+  EXPECT_EQ(second, first);
+  EXPECT_EQ(File(), stored);
+}
+
+// A long inner axis and a small result: the library splits the sum over blocks, which add to the
+// result.
+TEST_F(UsualGpuTest, SplitSumsAreAddedToTheResult) {
+  const auto gpu = Make();
+  const GemmDesc desc = {.m = 16, .n = 24, .k = 20000, .trans_a = true, .accumulate = true};
+  const auto plan = gpu->NewGemm(desc);
+  EXPECT_THAT(plan->skipped_kernels(), IsEmpty());
+  const std::vector<float> a(static_cast<size_t>(desc.m * desc.k), 0.5f);
+  const std::vector<float> b(static_cast<size_t>(desc.n * desc.k), 0.25f);
+  const OnDevice<float> left(*gpu, a), right(*gpu, b);
+  const OnDevice<float> sum(*gpu, std::vector<float>(static_cast<size_t>(desc.m * desc.n), 3.0f));
+  const OnDevice<std::byte> scratch(*gpu, plan->ScratchBytes());
+  plan->Run(left.data(), right.data(), nullptr, sum.data(), scratch.span());
+  plan->Run(left.data(), right.data(), nullptr, sum.data(), scratch.span());
+  EXPECT_THAT(sum.Read(), testing::Each(3.0f + 2 * 0.125f * 20000));
+}
+
+}  // namespace
+}  // namespace trainer
