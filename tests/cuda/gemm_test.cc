@@ -77,6 +77,19 @@ TEST_F(CublasTest, OperandsMayLieAnywhere) {
   }
 }
 
+// The library has no preference for the alignment of a bias, so it gets aligned ones only.
+TEST_F(CublasTest, AnOwnKernelAddsABiasThatIsNotAligned) {
+  const auto launches = [&](size_t gap) {
+    emulated_gpu::ResetCounters();
+    (void)Multiply(device(), kSome, gap);
+    return emulated_gpu::Count().launches;
+  };
+  (void)device();
+  const int64_t aligned = launches(0);
+  EXPECT_EQ(launches(4), aligned);
+  for (const size_t gap : {1, 2, 3}) EXPECT_EQ(launches(gap), aligned + 1) << gap;
+}
+
 TEST_F(CublasTest, ABiasOn16BitsComesBeforeTheProduct) {
   GemmDesc desc = kSome;
   for (const DType type : {DType::kBF16, DType::kF16}) {

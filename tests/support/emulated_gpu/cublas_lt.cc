@@ -46,11 +46,6 @@ size_t WorkspaceOf(Algorithm algorithm, const Product& p) {
   return algorithm == kSplit ? static_cast<size_t>(p.d.rows * p.d.columns) * 8 : 0;
 }
 
-uint32_t AlignmentOf(const void* address) {
-  const auto number = reinterpret_cast<uintptr_t>(address);
-  return number % 16 == 0 ? 16 : static_cast<uint32_t>(number & -number);
-}
-
 uint64_t ShapeOf(const Product& p) {
   uint64_t shape = 0;
   for (const Layout& it : {p.a, p.b, p.d}) {
@@ -97,7 +92,8 @@ int FindAlgorithms(lt::Handle handle, lt::MatmulDesc* desc, lt::MatrixLayout* a,
   Product p = {};
   if (const int status = Describe(handle, desc, a, b, c, d, &p)) return status;
   if (!IsLive(preference) || requested < 1) return lt::kInvalidValue;
-  uint64_t alignments = desc->bias == nullptr ? 16 : AlignmentOf(desc->bias);
+  // There is no preference for the bias. All kernels read it in vectors of 16 bytes.
+  uint64_t alignments = 16;
   for (const uint32_t alignment : preference->alignment) {
     alignments = alignments << 8 | std::min(alignment, 16u);
   }

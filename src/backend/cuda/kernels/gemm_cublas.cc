@@ -1,6 +1,7 @@
 // Matrix products with cuBLASLt, which is column-major. There, a row-major C is its transpose, and
 // C' = op(B)' op(A)', so the operands are swapped and nothing is copied.
 
+#include <algorithm>
 #include <optional>
 
 #include "cuda/bindings/errors.h"
@@ -51,7 +52,7 @@ struct CublasMatrix {
 
 // Alignment of the operands' addresses, in bytes.
 struct Alignment {
-  uint32_t in, out, bias;
+  uint32_t in, out;
 };
 
 // Returns whether the bias is written to C first and the product is added to it. For 16-bit results
@@ -61,7 +62,9 @@ bool StartsFromBias(const GemmDesc& desc) { return desc.bias && desc.out_dtype !
 // A product for operands of a given alignment: its description and the chosen algorithm.
 class CublasProduct {
  public:
-  // `bias`: the library adds the bias.
+  // `bias`: the library adds the bias. The address of the bias must then be a multiple of
+  // kVectorBytes: the library has no preference for its alignment, and a kernel chosen for an
+  // aligned one may fail on another.
   CublasProduct(const CudaDevice& device, const GemmDesc& desc, bool bias,
                 const Alignment& alignment)
       : first_(desc.dtype, desc.trans_b ? desc.n : desc.k, desc.trans_b ? desc.k : desc.n),
@@ -77,10 +80,9 @@ class CublasProduct {
     Set<int32_t>(cublas_lt::kDescTransB, desc.trans_a ? cublas_lt::kOpT : cublas_lt::kOpN);
     if (bias) {
       Set<int32_t>(cublas_lt::kDescEpilogue, cublas_lt::kEpilogueBias);
-      // The choice of the algorithm depends on the pointer's alignment only; Run sets the real
+      // The choice of the algorithm may depend on the pointer's alignment; Run sets the real
       // pointer.
-      Set<const void*>(cublas_lt::kDescBiasPointer,
-                       reinterpret_cast<const void*>(uintptr_t{alignment.bias}));
+      Set<const void*>(cublas_lt::kDescBiasPointer, reinterpret_cast<const void*>(kVectorBytes));
     }
     Choose(device, alignment);
   }
@@ -143,53 +145,54 @@ class CublasProduct {
   bool found_ = false;
 };
 
-// A product whose bias the library adds if it can; otherwise a kernel of our own does, before or
-// after.
+// A product whose bias the library adds if it can and the operands are aligned; otherwise a kernel
+// of our own does, before or after.
 class CublasGemm final : public GemmPrimitive {
  public:
   CublasGemm(const CudaDevice& device, const GemmDesc& desc) : device_(device), desc_(desc) {
-    fuses_ = desc.bias && desc.out_dtype == DType::kF32 && Make(true);
-    if (!fuses_) Make(false);
+    const Alignment aligned = {kVectorBytes, kVectorBytes};
+    if (desc.bias && desc.out_dtype == DType::kF32) fused_.emplace(device, desc, true, aligned);
+    fuses_ = fused_ && *fused_;
+    vectors_.emplace(device, desc, false, aligned);
+    elements_.emplace(device, desc, false,
+                      Alignment{static_cast<uint32_t>(SizeOf(desc.dtype)),
+                                static_cast<uint32_t>(SizeOf(desc.out_dtype))});
   }
   // Returns whether the library has algorithms for aligned and for other operands.
-  bool Works() const { return vectors_ && elements_ && *vectors_ && *elements_; }
+  bool Works() const { return *vectors_ && *elements_; }
 
   std::string kernel() const override {
     if (StartsFromBias(desc_)) return "cublasLt, after the bias";
     return desc_.bias && !fuses_ ? "cublasLt, then the bias" : "cublasLt";
   }
   size_t ScratchBytes() const override {
-    return WorkspaceRoom(std::max(vectors_->workspace(), elements_->workspace()));
+    return WorkspaceRoom(std::max(
+        {vectors_->workspace(), elements_->workspace(), fuses_ ? fused_->workspace() : size_t{0}}));
   }
   void Run(const void* a, const void* b, const float* bias, void* c,
            std::span<std::byte> scratch) override {
     const InLibraryCall mark;
     device_.Use();
-    const bool aligned =
-        IsAligned(a) && IsAligned(b) && IsAligned(c) && (!fuses_ || IsAligned(bias));
+    const bool aligned = IsAligned(a) && IsAligned(b) && IsAligned(c);
+    const bool fuses = fuses_ && aligned && IsAligned(bias);
     if (StartsFromBias(desc_)) SetBias(device_, {desc_.m, desc_.n, 1}, bias, c, desc_.out_dtype);
-    (aligned ? *vectors_ : *elements_)
-        .Run(device_, a, b, fuses_ ? bias : nullptr, c, WorkspaceIn(scratch.data()));
-    if (desc_.bias && !fuses_ && !StartsFromBias(desc_)) {
+    (fuses     ? *fused_
+     : aligned ? *vectors_
+               : *elements_)
+        .Run(device_, a, b, fuses ? bias : nullptr, c, WorkspaceIn(scratch.data()));
+    if (desc_.bias && !fuses && !StartsFromBias(desc_)) {
       AddBiasRelu(device_, {desc_.m, desc_.n, 1}, bias, false, c, desc_.out_dtype);
     }
   }
 
  private:
-  // Prepares one product for operands aligned for vectors and one for all others: weights are
-  // stored without gaps, so an operand may start at any element. Returns whether both were found.
-  bool Make(bool bias) {
-    vectors_.emplace(device_, desc_, bias, Alignment{kVectorBytes, kVectorBytes, kVectorBytes});
-    elements_.emplace(device_, desc_, bias,
-                      Alignment{static_cast<uint32_t>(SizeOf(desc_.dtype)),
-                                static_cast<uint32_t>(SizeOf(desc_.out_dtype)), sizeof(float)});
-    return Works();
-  }
-
   const CudaDevice& device_;
   GemmDesc desc_;
   bool fuses_ = false;
-  std::optional<CublasProduct> vectors_, elements_;
+  // The product with its bias, for aligned operands. Then the product without its bias, for aligned
+  // operands and for all others: weights are stored without gaps, so an operand may start at any
+  // element.
+  std::optional<CublasProduct> fused_, vectors_, elements_;
 };
 
 // Accepts a product if cuBLASLt was found and has an algorithm for aligned and for other operands.
