@@ -34,9 +34,12 @@ class UsualGpuTest : public testing::Test {
   }
   // Convolutions of the usual nets, that a library must compute.
   static std::vector<ConvDesc> Usual() {
-    return {ImageConv(3, 20, 12, 12, 50, 5),      ImageConv(2, 3, 43, 43, 24, 11, 4),
-            ImageConv(2, 16, 13, 13, 32, 3, 1, 1), ImageConv(2, 16, 13, 13, 32, 3, 2, 1),
-            ImageConv(2, 32, 8, 8, 64, 1),         ImageConv(2, 32, 9, 9, 64, 3, 1, 1, 2),
+    return {ImageConv(3, 20, 12, 12, 50, 5),
+            ImageConv(2, 3, 43, 43, 24, 11, 4),
+            ImageConv(2, 16, 13, 13, 32, 3, 1, 1),
+            ImageConv(2, 16, 13, 13, 32, 3, 2, 1),
+            ImageConv(2, 32, 8, 8, 64, 1),
+            ImageConv(2, 32, 9, 9, 64, 3, 1, 1, 2),
             Fused(ImageConv(2, 16, 13, 13, 32, 3, 1, 1))};
   }
 

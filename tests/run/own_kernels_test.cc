@@ -49,10 +49,11 @@ TEST(OwnKernelsTest, ALibraryThatComputesAllIsNotWarnedOf) {
 TEST(OwnKernelsTest, OneDirectionThatALibraryDeclinesIsEnough) {
   emulated_gpu::Reset();
   emulated_gpu::RefuseLibraryCalls("cudnnGetConvolutionBackwardData");
-  EXPECT_THAT(WarningOn(*MakeGpuDevice({})),
-              AllOf(HasSubstr("slower than those of cuDNN and cuBLAS: 'conv'; the first one because "
-                              "of net.prototxt:4:1: data gradient: cuDNN: "),
-                    Not(HasSubstr("'ip'"))));
+  EXPECT_THAT(
+      WarningOn(*MakeGpuDevice({})),
+      AllOf(HasSubstr("slower than those of cuDNN and cuBLAS: 'conv'; the first one because "
+                      "of net.prototxt:4:1: data gradient: cuDNN: "),
+            Not(HasSubstr("'ip'"))));
   emulated_gpu::Reset();
 }
 
