@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <fstream>
+#include <set>
 
 #include "cuda/bindings/cudnn.h"
 #include "cuda/conv_run.h"
@@ -184,10 +185,10 @@ class MeasuredOnceTest : public EmulatedGpu {
   }
   ConvDesc desc_ = ImageConv(2, 3, 9, 8, 6, 3, 1, 1);
   TempFolder folder_;
+  cuda::Cudnn changed_;
 
  private:
   const cuda::Cudnn* real_;
-  cuda::Cudnn changed_;
 };
 
 TEST_F(MeasuredOnceTest, AnotherRunTakesWhatTheFileHas) {
@@ -239,6 +240,47 @@ TEST_F(MeasuredOnceTest, WhatCouldNotBeTriedForLackOfMemoryIsTriedByTheNextRun) 
   for (int i = 0; i < 2; ++i) {
     EXPECT_THAT(Make()->NewConv(desc_)->kernel(), HasSubstr("with bias and ReLU"));
     EXPECT_EQ(Measured(), 2);
+  }
+}
+
+TEST_F(MeasuredOnceTest, TheWorkspaceOfAFusedCallIsStored) {
+  desc_.relu = true;
+  emulated_gpu::Options machine;
+  machine.fused_workspace = 512;
+  emulated_gpu::Reset(machine);
+  const ConvRun run(desc_);
+  for (int i = 0; i < 2; ++i) {
+    const auto gpu = Make();
+    EXPECT_THAT(gpu->NewConv(desc_)->kernel(), HasSubstr("with bias and ReLU"));
+    EXPECT_LE(ConvRun::Difference(run.On(*gpu), run.ByReference()), 2e-5f);
+    EXPECT_EQ(Measured(), 1);
+  }
+}
+
+// Times on zeros are shorter than those of a training.
+TEST_F(MeasuredOnceTest, AlgorithmsAreMeasuredOnFiniteNumbersThatAreNotZero) {
+  static const cuda::Cudnn* real;
+  real = cuda::GetCudnn();
+  static std::vector<float> x, filter;
+  x.assign(2 * 3 * 9 * 8, NAN);
+  filter.assign(6 * 3 * 3 * 3, NAN);
+  cuda::Cudnn looks = *real;
+  looks.FindConvolutionForwardAlgorithmEx = [](cuda::cudnn::Handle handle, cuda::Cudnn::Tensor xs,
+                                               const void* x_data, cuda::Cudnn::Filter w,
+                                               const void* w_data, auto... rest) {
+    const int status =
+        real->FindConvolutionForwardAlgorithmEx(handle, xs, x_data, w, w_data, rest...);
+    emulated_gpu::Peek(x.data(), x_data, x.size() * sizeof(float));
+    emulated_gpu::Peek(filter.data(), w_data, filter.size() * sizeof(float));
+    return status;
+  };
+  cuda::SetCudnn(&looks);
+  (void)Make()->NewConv(desc_);
+  cuda::SetCudnn(&changed_);
+  for (const std::vector<float>* values : {&x, &filter}) {
+    EXPECT_THAT(*values, testing::Each(testing::AllOf(testing::Ge(-1.0f), testing::Lt(1.0f))));
+    const std::set<float> different(values->begin(), values->end());
+    EXPECT_GT(different.size(), values->size() / 2);
   }
 }
 

@@ -223,6 +223,37 @@ TEST_F(CudnnTest, ReluKeepsNan) {
   }
 }
 
+// The library drops NaN unless it is asked to keep it, which not every version supports.
+TEST_F(CudnnTest, ReluIsAskedToPropagateNanFirst) {
+  for (const bool propagates : {false, true}) {
+    for (const DType dtype : {DType::kF32, DType::kBF16, DType::kF16}) {
+      End();
+      emulated_gpu::Reset({.fused_relu_keeps_nan = false, .fused_relu_propagates_nan = propagates});
+      ConvDesc desc = WithRelu(ImageConv(1, 2, 4, 4, 3, 1));
+      desc.dtype = dtype;
+      EXPECT_THAT(device().NewConv(desc)->kernel(),
+                  HasSubstr(propagates ? " with bias and ReLU" : ", bias and ReLU apart"));
+      ConvRun run(desc);
+      EXPECT_LE(ConvRun::Difference(run.On(device()), run.ByReference()), Bound(dtype));
+      run.x()[0] = NAN;
+      const std::vector<float> y = run.On(device()).y;
+      EXPECT_THAT(std::vector(y.begin(), y.begin() + 3), Each(testing::IsNan()));
+    }
+  }
+}
+
+TEST_F(CudnnTest, AFusedCallThatNeedsMoreWorkspaceGetsItOnce) {
+  const ConvDesc desc = WithRelu(ImageConv(2, 3, 9, 8, 6, 3, 1, 1));
+  for (const auto& [more, fuses] : {std::pair(size_t{512}, true), {size_t{1} << 20, false}}) {
+    End();
+    emulated_gpu::Reset({.fused_workspace = more});
+    const auto plan = device().NewConv(desc);
+    EXPECT_EQ(plan->kernel().find(" with bias and ReLU") != std::string::npos, fuses) << more;
+    const ConvRun run(desc);
+    EXPECT_LE(ConvRun::Difference(run.On(device()), run.ByReference()), Bound(desc.dtype));
+  }
+}
+
 // In f16 that shows in the gradient of the weights.
 TEST_F(CudnnTest, ReluDropsNanInF16AloneWhereItMay) {
   for (const DType dtype : {DType::kF32, DType::kBF16, DType::kF16}) {
@@ -259,7 +290,7 @@ TEST_F(CudnnTest, BiasAndReluArePartOfItsCallWhereItKeepsNanOrNeedNot) {
       emulated_gpu::Reset({.fused_relu_keeps_nan = library_keeps});
       fused = 0;
       (void)ConvRun(desc).On(device(), 0, may_drop);
-      EXPECT_EQ(fused, library_keeps || may_drop ? 2 : 1) << "the trial, and the call";
+      EXPECT_EQ(fused, library_keeps || may_drop ? 3 : 2) << "two trials, and the call";
     }
   }
   const auto plan = device().NewConv(desc);

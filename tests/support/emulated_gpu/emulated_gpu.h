@@ -46,8 +46,11 @@ struct Options {
   int first_bus = 1;                    // the PCI address of the first one; the others follow
   int driver = 13000, runtime = 13000;  // 0: there is none
   size_t cublas_lt_version = 130100, cudnn_version = 91900;
-  // Whether the ReLU in cuDNN's fused convolution gives NaN for NaN.
-  bool fused_relu_keeps_nan = true;
+  // Whether the ReLU in cuDNN's fused convolution gives NaN for NaN if it is not asked to, and
+  // whether it may be asked to (CUDNN_PROPAGATE_NAN).
+  bool fused_relu_keeps_nan = true, fused_relu_propagates_nan = false;
+  // What the fused convolution needs of workspace beyond what cuDNN reports for its algorithm.
+  size_t fused_workspace = 0;
   NvmlOptions nvml = {};
 };
 

@@ -195,10 +195,10 @@ class OutputTest(InAFolder):
         chosen.write_text("# a head\n" + "".join(
             f"0\tGPU, driver\t{key}\t{value}\n" for key, value in (
                 ("forward 1", "1 1 1"), ("forward 2", "1 1 2"), ("forward 3", "0 1 2"),
-                ("weight gradient 1", "1 1 0"))))
+                ("forward 4", "1 1 3 4096"), ("weight gradient 1", "1 1 0"))))
         self.assertEqual(profiling.nan_line(chosen),
-                         "cuDNN's call with bias and ReLU keeps NaN for 1 shapes, gives 0 for 2; "
-                         "0 have none")
+                         "cuDNN's call with bias and ReLU keeps NaN for 2 shapes (1 asked to "
+                         "propagate it), gives 0 for 2; 0 have none")
 
 
 class PeersTest(InAFolder):

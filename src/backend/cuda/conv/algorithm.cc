@@ -7,6 +7,7 @@
 
 #include "cuda/bindings/library_types.h"
 #include "cuda/bindings/nvml.h"
+#include "cuda/conv/random_fill.h"
 #include "trainer/backend/memory/scratch_layout.h"
 #include "trainer/base/text/text.h"
 
@@ -66,11 +67,11 @@ std::optional<ConvAlgorithm> ByHeuristics(ConvProblem& problem, const ConvDirect
   return FirstUsable(problem, direction, known, reason);
 }
 
-// Measures all algorithms on tensors of zeros and returns the fastest usable one. Returns nothing
+// Measures all algorithms on random tensors and returns the fastest usable one. Returns nothing
 // if there is not enough memory for the trial.
 std::optional<ConvAlgorithm> ByMeasuring(ConvProblem& problem, const ConvDirection& direction,
                                          size_t workspace) {
-  const TrialMemory trial(problem, 0, workspace);
+  const TrialMemory trial(problem, TrialMemory::Fill::kRandom, workspace);
   if (!trial) return std::nullopt;
   Results results;
   int found = 0;
@@ -93,7 +94,7 @@ std::string FileKey(const ConvProblem& problem, const ConvDirection& direction) 
 // Returns whether there is memory for the algorithm now: another process may have measured with
 // more memory free.
 bool Fits(const ConvProblem& problem, const ConvAlgorithm& algorithm) {
-  return problem.InBytes() + problem.FilterBytes() + problem.OutBytes() + algorithm.workspace <=
+  return problem.InBytes() + problem.FilterBytes() + problem.OutBytes() + algorithm.Workspace() <=
          problem.device().AvailableBytes();
 }
 
@@ -106,14 +107,15 @@ std::optional<ConvAlgorithm> FromFile(ConvProblem& problem, const ConvDirection&
   std::istringstream words(*text);
   int fusion = 0;
   if (!(words >> algorithm.algo >> algorithm.math_type >> fusion) || fusion < 0 ||
-      fusion > static_cast<int>(ConvFusion::kDropsNan)) {
+      fusion > static_cast<int>(ConvFusion::kPropagatesNan)) {
     return std::nullopt;
   }
   algorithm.fusion = static_cast<ConvFusion>(fusion);
+  if (!(words >> algorithm.fused_workspace)) algorithm.fused_workspace = 0;
   algorithm.math_type = problem.AllowedMath(algorithm.math_type);
   problem.SetMath(algorithm.math_type);
   if (direction.workspace(problem, algorithm.algo, &algorithm.workspace) != cudnn::kSuccess ||
-      algorithm.workspace > kMaxConvWorkspace || !Fits(problem, algorithm)) {
+      algorithm.Workspace() > kMaxConvWorkspace || !Fits(problem, algorithm)) {
     return std::nullopt;
   }
   return algorithm;
@@ -137,8 +139,10 @@ std::optional<ConvAlgorithm> ChooseAnew(ConvProblem& problem, const ConvDirectio
   problem.SetMath(chosen->math_type);
   if (finish && !finish(*chosen)) lasting = false;
   if (lasting) {
-    file.Add(FileKey(problem, direction),
-             Join(chosen->algo, ' ', chosen->math_type, ' ', static_cast<int>(chosen->fusion)));
+    const std::string fused_workspace =
+        chosen->fused_workspace == 0 ? "" : Join(' ', chosen->fused_workspace);
+    file.Add(FileKey(problem, direction), Join(chosen->algo, ' ', chosen->math_type, ' ',
+                                               static_cast<int>(chosen->fusion), fused_workspace));
   }
   return chosen;
 }
@@ -146,38 +150,42 @@ std::optional<ConvAlgorithm> ChooseAnew(ConvProblem& problem, const ConvDirectio
 }  // namespace
 
 // A workspace that does not fit is halved: most algorithms need little.
-TrialMemory::TrialMemory(const ConvProblem& problem, unsigned char fill, size_t most_workspace) {
+TrialMemory::TrialMemory(const ConvProblem& problem, Fill fill, size_t most_workspace) {
   const Runtime& runtime = *GetRuntime();
+  const CudaDevice& device = problem.device();
+  const size_t bias_bytes = static_cast<size_t>(problem.desc().out_channels) * sizeof(float);
   ScratchLayout layout;
   const auto x_at = layout.AddBytes(problem.InBytes());
   const auto filter_at = layout.AddBytes(problem.FilterBytes());
   const auto y_at = layout.AddBytes(problem.OutBytes());
-  const auto bias_at =
-      layout.AddBytes(static_cast<size_t>(problem.desc().out_channels) * sizeof(float));
-  problem.device().Use();
+  const auto bias_at = layout.AddBytes(bias_bytes);
+  device.Use();
   size_t bytes = 0;
   for (workspace_bytes = most_workspace;; workspace_bytes /= 2) {
     bytes = layout.Bytes() + WorkspaceRoom(workspace_bytes);
-    if (runtime.Malloc(&memory_, bytes) == kSuccess) break;
+    void* allocated = nullptr;
+    if (runtime.Malloc(&allocated, bytes) == kSuccess) {
+      memory_.reset(allocated);
+      break;
+    }
     runtime.GetLastError();
-    memory_ = nullptr;
     if (workspace_bytes < (size_t{1} << 20)) return;
   }
-  const std::span<std::byte> all(static_cast<std::byte*>(memory_), bytes);
-  if (runtime.MemsetAsync(memory_, fill, layout.Bytes(), problem.device().stream()) != kSuccess) {
-    runtime.Free(memory_);
-    memory_ = nullptr;
-    return;
-  }
+  const std::span<std::byte> all(static_cast<std::byte*>(memory_.get()), bytes);
   x = x_at.At(all);
   filter = filter_at.At(all);
   y = y_at.At(all);
   bias = bias_at.At(all);
   workspace = WorkspaceIn(layout.Tail(all).data());
-}
-
-TrialMemory::~TrialMemory() {
-  if (memory_ != nullptr) GetRuntime()->Free(memory_);
+  if (fill == Fill::kNan) {
+    device.Memset(memory_.get(), 0xff, layout.Bytes());
+    return;
+  }
+  const DType type = problem.desc().dtype;
+  FillWithRandom(device, type, problem.InBytes(), x);
+  FillWithRandom(device, type, problem.FilterBytes(), filter);
+  FillWithRandom(device, type, problem.OutBytes(), y);
+  FillWithRandom(device, DType::kF32, bias_bytes, bias);
 }
 
 AlgorithmFile& ConvAlgorithms::file() {

@@ -4,8 +4,10 @@
 // to run; otherwise it is cuDNN's own first choice. Choices are stored in a file: see
 // GpuOptions::algorithm_file.
 
+#include <algorithm>
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 
@@ -14,14 +16,20 @@
 
 namespace trainer::cuda {
 
-// Whether a forward convolution fuses bias and ReLU, and whether the fused call keeps NaN. Files
-// store these numbers.
-enum class ConvFusion { kNone = 0, kKeepsNan = 1, kDropsNan = 2 };
+// Whether a forward convolution fuses bias and ReLU, and whether the fused call keeps NaN:
+// kPropagatesNan if it is asked to (CUDNN_PROPAGATE_NAN), kKeepsNan and kDropsNan if it is not.
+// Files store these numbers.
+enum class ConvFusion { kNone = 0, kKeepsNan = 1, kDropsNan = 2, kPropagatesNan = 3 };
 
 struct ConvAlgorithm {
   int algo = 0, math_type = 0;
   size_t workspace = 0;
   ConvFusion fusion = ConvFusion::kNone;
+  // What the fused call needs, if that is more than the library reports for the algorithm.
+  size_t fused_workspace = 0;
+
+  // Returns the workspace of every call with this algorithm.
+  size_t Workspace() const { return std::max(workspace, fused_workspace); }
 };
 
 // The algorithms chosen on this device, by ConvProblem::Key.
@@ -47,12 +55,14 @@ class ConvAlgorithms {
 // Upper limit of an algorithm's workspace; all convolutions share one scratch buffer.
 inline constexpr size_t kMaxConvWorkspace = size_t{512} << 20;
 
-// Memory for a trial: input, weights, output and bias of one direction, filled with the byte
-// `fill`, and workspace. It converts to false if the allocation failed.
+// Memory for a trial: input, weights, output and bias of one direction, and workspace. It converts
+// to false if the allocation failed.
 class TrialMemory {
  public:
-  TrialMemory(const ConvProblem& problem, unsigned char fill, size_t workspace);
-  ~TrialMemory();
+  // The numbers in the tensors. Times are measured on kRandom, finite numbers in [-1, 1): on zeros
+  // a GPU needs less power, so it runs at a higher clock than in training.
+  enum class Fill { kRandom, kNan };
+  TrialMemory(const ConvProblem& problem, Fill fill, size_t workspace);
   TrialMemory(const TrialMemory&) = delete;
   TrialMemory& operator=(const TrialMemory&) = delete;
 
@@ -61,7 +71,10 @@ class TrialMemory {
   size_t workspace_bytes = 0;
 
  private:
-  void* memory_ = nullptr;
+  struct Free {
+    void operator()(void* memory) const { GetRuntime()->Free(memory); }
+  };
+  std::unique_ptr<void, Free> memory_;
 };
 
 // The three cuDNN calls of a direction that the choice needs. Each returns a cudnnStatus_t. `found`

@@ -49,7 +49,7 @@ class CudnnStep {
     if (!chosen) return reason;
     algorithm_ = *chosen;
     filter_ = scratch_.AddBytes(problem_.FilterBytes());
-    workspace_ = scratch_.AddBytes(WorkspaceRoom(algorithm_.workspace));
+    workspace_ = scratch_.AddBytes(WorkspaceRoom(algorithm_.Workspace()));
     return "";
   }
 

@@ -2,6 +2,8 @@
 // the fused call keeps NaN, which a trial shows, or NaN may be dropped. Otherwise a pass of our own
 // over the output follows.
 
+#include <optional>
+
 #include "cuda/conv/cudnn_kernel.h"
 #include "cuda/kernels/bias_relu.h"
 
@@ -30,14 +32,13 @@ int ForwardWorkspace(const ConvProblem& p, int algo, size_t* bytes) {
 constexpr ConvDirection kForwardDirection = {"forward", ForwardHeuristics, MeasureForward,
                                              ForwardWorkspace};
 
-// The operation after the products, as a cuDNN activation.
+// The operation after the products, as a cuDNN activation. `nan` is a cudnnNanPropagation_t.
 class Activation {
  public:
-  explicit Activation(bool relu)
+  Activation(bool relu, int nan)
       : activation_(&Cudnn::CreateActivationDescriptor, &Cudnn::DestroyActivationDescriptor) {
     CheckCudnn(GetCudnn()->SetActivationDescriptor(
-                   activation_, relu ? cudnn::kActivationRelu : cudnn::kActivationIdentity,
-                   cudnn::kNotPropagateNan, 0),
+                   activation_, relu ? cudnn::kActivationRelu : cudnn::kActivationIdentity, nan, 0),
                "describing an activation (cudnnSetActivationDescriptor)");
   }
 
@@ -46,7 +47,7 @@ class Activation {
           const void* bias, void* y, std::byte* workspace) const {
     return GetCudnn()->ConvolutionBiasActivationForward(
         p.handle(), &kOne, p.x(), x, p.filter(), filter, p.conv(), algorithm.algo, workspace,
-        algorithm.workspace, &kZero, p.y(), y, p.bias(), bias, activation_, p.y(), y);
+        algorithm.Workspace(), &kZero, p.y(), y, p.bias(), bias, activation_, p.y(), y);
   }
 
  private:
@@ -59,43 +60,69 @@ bool MayFuse(const ConvDesc& desc, const ConvAlgorithm& algorithm) {
   return desc.bias && (desc.relu || algorithm.algo == cudnn::kForwardImplicitPrecompGemm);
 }
 
-// Tests whether the fused call works and whether it keeps NaN: all bytes 0xff are NaN in every
-// storage type. Returns nothing if the memory for the trial cannot be allocated.
-std::optional<ConvFusion> TryFusing(const ConvProblem& p, const ConvAlgorithm& algorithm) {
-  const TrialMemory trial(p, 0xff, algorithm.workspace);
-  if (!trial || trial.workspace_bytes < algorithm.workspace) return std::nullopt;
+// Makes the fused call on NaN in the trial's memory and returns whether NaN comes out, or nothing
+// if the call fails. All bytes 0xff are NaN in every storage type.
+std::optional<bool> KeepsNan(const ConvProblem& p, const ConvAlgorithm& algorithm, int nan,
+                             const TrialMemory& trial) {
   const CudaDevice& device = p.device();
   device.Memset(trial.y, 0, p.OutBytes());
-  const Activation activation(p.desc().relu);
+  const Activation activation(p.desc().relu, nan);
   if (activation.Run(p, algorithm, trial.x, trial.filter, trial.bias, trial.y, trial.workspace) !=
       cudnn::kSuccess) {
     GetRuntime()->GetLastError();
-    return ConvFusion::kNone;
+    return std::nullopt;
   }
-  const bool keeps = DispatchDtype(p.desc().dtype, [&](auto tag) {
+  return DispatchDtype(p.desc().dtype, [&](auto tag) {
     using T = typename decltype(tag)::Type;
     T first;
     device.CopyToHost(&first, trial.y, sizeof(first));
     const float value = Load(first);
     return value != value;
   });
-  return keeps ? ConvFusion::kKeepsNan : ConvFusion::kDropsNan;
+}
+
+// Returns the best fused call that works in the algorithm's workspace, one that keeps NaN if there
+// is one, or kNone. Returns nothing if the memory for the trial cannot be allocated. The library's
+// documentation allows CUDNN_NOT_PROPAGATE_NAN only.
+std::optional<ConvFusion> FusionInWorkspace(const ConvProblem& p, const ConvAlgorithm& algorithm) {
+  const TrialMemory trial(p, TrialMemory::Fill::kNan, algorithm.Workspace());
+  if (!trial || trial.workspace_bytes < algorithm.Workspace()) return std::nullopt;
+  if (KeepsNan(p, algorithm, cudnn::kPropagateNan, trial).value_or(false)) {
+    return ConvFusion::kPropagatesNan;
+  }
+  const std::optional<bool> keeps = KeepsNan(p, algorithm, cudnn::kNotPropagateNan, trial);
+  if (!keeps) return ConvFusion::kNone;
+  return *keeps ? ConvFusion::kKeepsNan : ConvFusion::kDropsNan;
+}
+
+// Sets the fusion of an algorithm by trials. The kernel of the fused call may need more workspace
+// than the library reports for the algorithm, at most as much as a copy of each operand; so a
+// second trial has more. Returns false if the memory for a trial cannot be allocated.
+bool TryFusing(const ConvProblem& p, ConvAlgorithm* algorithm) {
+  std::optional<ConvFusion> fusion = FusionInWorkspace(p, *algorithm);
+  if (fusion == ConvFusion::kNone) {
+    ConvAlgorithm larger = *algorithm;
+    larger.fused_workspace = std::min(
+        kMaxConvWorkspace, algorithm->workspace + p.InBytes() + p.FilterBytes() + p.OutBytes());
+    fusion = FusionInWorkspace(p, larger);
+    if (fusion.value_or(ConvFusion::kNone) != ConvFusion::kNone) *algorithm = larger;
+  }
+  algorithm->fusion = fusion.value_or(ConvFusion::kNone);
+  return fusion.has_value();
 }
 
 // One call of cuDNN, followed by a pass over y for bias and ReLU unless the call includes them.
 class CudnnForward final : public ConvForward, public CudnnStep {
  public:
-  CudnnForward(const CudaDevice& device, const ConvDesc& desc)
-      : CudnnStep(device, desc), activation_(desc.relu) {}
+  using CudnnStep::CudnnStep;
 
   // Chooses the algorithm and tests whether bias and ReLU can be fused into it.
   std::string Choose() {
     std::string reason = ChooseFor(kForwardDirection, [&](ConvAlgorithm& a) {
-      if (!MayFuse(desc(), a)) return true;
-      const std::optional<ConvFusion> tried = TryFusing(problem(), a);
-      a.fusion = tried.value_or(ConvFusion::kNone);
-      return tried.has_value();
+      return !MayFuse(desc(), a) || TryFusing(problem(), &a);
     });
+    const bool propagates = algorithm().fusion == ConvFusion::kPropagatesNan;
+    activation_.emplace(desc().relu, propagates ? cudnn::kPropagateNan : cudnn::kNotPropagateNan);
     if (CastsBias()) {
       bias_ = scratch().AddBytes(static_cast<size_t>(desc().out_channels) * problem().Size());
     }
@@ -122,7 +149,7 @@ class CudnnForward final : public ConvForward, public CudnnStep {
     const void* filter = Filter(weight, memory);
     std::byte* const workspace = WorkspaceIn(memory);
     if (Fuses()) {
-      CheckCudnn(activation_.Run(p, algorithm(), x, filter, Bias(bias, memory), y, workspace),
+      CheckCudnn(activation_->Run(p, algorithm(), x, filter, Bias(bias, memory), y, workspace),
                  "convolving (cudnnConvolutionBiasActivationForward)");
       return;
     }
@@ -140,6 +167,7 @@ class CudnnForward final : public ConvForward, public CudnnStep {
   // Returns whether Run makes the fused call: one that drops NaN needs AllowDroppedNan.
   bool Fuses() const {
     return algorithm().fusion == ConvFusion::kKeepsNan ||
+           algorithm().fusion == ConvFusion::kPropagatesNan ||
            (algorithm().fusion == ConvFusion::kDropsNan && may_drop_nan_);
   }
   // Returns whether the fused call needs the bias in a 16-bit type.
@@ -155,7 +183,7 @@ class CudnnForward final : public ConvForward, public CudnnStep {
     return bias_.At(memory);
   }
 
-  Activation activation_;
+  std::optional<Activation> activation_;
   ScratchRegion<std::byte> bias_;
   bool may_drop_nan_ = false;
 };

@@ -108,12 +108,14 @@ Operands OperandsOf(const Convolving& what) {
   return {static_cast<int64_t>(c.Bytes(read)), static_cast<int64_t>(c.Bytes(result))};
 }
 
-// Queues it, with an algorithm that takes it and enough workspace, or says why not.
-int Run(Handle handle, Convolving what, int algo, void* workspace, size_t workspace_bytes) {
+// Queues it, with an algorithm that takes it and enough workspace, or says why not. It needs
+// `more_workspace` beyond what the algorithm does.
+int Run(Handle handle, Convolving what, int algo, void* workspace, size_t workspace_bytes,
+        size_t more_workspace = 0) {
   const AlgorithmRule* const rule = FindAlgorithm(what.conv.direction, algo);
   if (rule == nullptr) return Refuse(cudnn::kNotSupported, Join("algorithm ", algo));
   if (const int status = Takes(*rule, what.conv)) return status;
-  const size_t needed = WorkspaceBytes(*rule, what.conv);
+  const size_t needed = WorkspaceBytes(*rule, what.conv) + more_workspace;
   if (workspace_bytes < needed) {
     return Refuse(kTooSmall, Join("a workspace of ", workspace_bytes, " bytes, not ", needed));
   }
@@ -260,8 +262,9 @@ int StartFused(Handle handle, const void* alpha1, Tensor x, const void* x_data, 
     return Refuse(cudnn::kBadParam, "z is not like y");
   }
   const bool relu = activation->mode == cudnn::kActivationRelu;
+  const bool propagates = activation->nan == cudnn::kPropagateNan;
   if ((!relu && activation->mode != cudnn::kActivationIdentity) ||
-      activation->nan != cudnn::kNotPropagateNan ||
+      (propagates && !TheOptions().fused_relu_propagates_nan) ||
       (!relu && algo != cudnn::kForwardImplicitPrecompGemm)) {
     return Refuse(cudnn::kNotSupported, "this activation with this algorithm");
   }
@@ -273,9 +276,9 @@ int StartFused(Handle handle, const void* alpha1, Tensor x, const void* x_data, 
   what.z = z_data;
   what.bias = bias_data;
   what.relu = relu;
-  what.keeps_nan = TheOptions().fused_relu_keeps_nan;
+  what.keeps_nan = propagates || TheOptions().fused_relu_keeps_nan;
   if (bias_data == nullptr) return Refuse(cudnn::kBadParam, "no bias");
-  return Run(handle, what, algo, workspace, workspace_bytes);
+  return Run(handle, what, algo, workspace, workspace_bytes, TheOptions().fused_workspace);
 }
 
 }  // namespace emulated_gpu
