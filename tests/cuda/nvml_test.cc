@@ -86,7 +86,16 @@ TEST_F(NvmlTest, ALibraryIsOpenedAndWhatItLacksIsLeftOut) {
   EXPECT_FALSE(reading.joules);
   EXPECT_FALSE(reading.memory_bytes);
   EXPECT_TRUE(reading.by_power);
+  EXPECT_FALSE(reading.by_heat);
   EXPECT_EQ(cuda::DriverVersion(), "999.1");
+}
+
+TEST_F(NvmlTest, AnOldLibraryTellsTheReasonsUnderTheirOldName) {
+  std::string why;
+  const auto library = cuda::LoadNvml(TRAINER_FAKE_OLD_NVML, &why);
+  ASSERT_NE(library, nullptr) << why;
+  cuda::SetNvml(library.get());
+  EXPECT_TRUE(MakeGpuMonitor(device(), &why)->Read().by_heat);
 }
 
 TEST_F(NvmlTest, ALibraryThatIsNotThereOrAnotherOneIsAReason) {

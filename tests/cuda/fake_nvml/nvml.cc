@@ -33,8 +33,16 @@ int nvmlDeviceGetPowerUsage(void*, unsigned* milliwatts) {
 // Not supported.
 int nvmlDeviceGetMemoryInfo(void*, void*) { return 3; }
 
-int nvmlDeviceGetCurrentClocksThrottleReasons(void*, unsigned long long* reasons) {
+#ifndef TRAINER_FAKE_NVML_IS_OLD
+int nvmlDeviceGetCurrentClocksEventReasons(void*, unsigned long long* reasons) {
   *reasons = 0x4;
+  return 0;
+}
+#endif
+
+// The older name. A library that has the newer one gives another answer here.
+int nvmlDeviceGetCurrentClocksThrottleReasons(void*, unsigned long long* reasons) {
+  *reasons = 0x20;
   return 0;
 }
 

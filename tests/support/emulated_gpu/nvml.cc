@@ -82,7 +82,7 @@ constexpr Nvml kNvml = {
         [](nvml::Device, int, unsigned* to) {
           return Answer([&](const NvmlOptions& o) { *to = o.celsius; });
         },
-    .DeviceGetCurrentClocksThrottleReasons =
+    .DeviceGetCurrentClocksEventReasons =
         [](nvml::Device, unsigned long long* to) {
           return Answer([&](const NvmlOptions& o) { *to = o.reasons; });
         },

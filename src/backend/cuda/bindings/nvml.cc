@@ -44,7 +44,7 @@ class Monitor final : public GpuMonitor {
     if (Ask(nvml_.DeviceGetClockInfo, nvml::kClockSm, &number)) reading.clock_mhz = number;
     if (Ask(nvml_.DeviceGetMaxClockInfo, nvml::kClockSm, &number)) reading.most_clock_mhz = number;
     unsigned long long reasons = 0;
-    if (Ask(nvml_.DeviceGetCurrentClocksThrottleReasons, &reasons)) {
+    if (Ask(nvml_.DeviceGetCurrentClocksEventReasons, &reasons)) {
       reading.by_power = (reasons & (nvml::kSwPowerCap | nvml::kHwPowerBrake)) != 0;
       reading.by_heat = (reasons & (nvml::kSwThermal | nvml::kHwThermal)) != 0;
       reading.by_hardware =
@@ -86,7 +86,10 @@ std::unique_ptr<Nvml> LoadNvml(const std::string& file, std::string* why) {
   load(table->DeviceGetEnforcedPowerLimit, "nvmlDeviceGetEnforcedPowerLimit");
   load(table->DeviceGetTotalEnergyConsumption, "nvmlDeviceGetTotalEnergyConsumption");
   load(table->DeviceGetTemperature, "nvmlDeviceGetTemperature");
-  load(table->DeviceGetCurrentClocksThrottleReasons, "nvmlDeviceGetCurrentClocksThrottleReasons");
+  load(table->DeviceGetCurrentClocksEventReasons, "nvmlDeviceGetCurrentClocksEventReasons");
+  if (table->DeviceGetCurrentClocksEventReasons == nullptr) {
+    load(table->DeviceGetCurrentClocksEventReasons, "nvmlDeviceGetCurrentClocksThrottleReasons");
+  }
   load(table->DeviceGetClockInfo, "nvmlDeviceGetClockInfo");
   load(table->DeviceGetMaxClockInfo, "nvmlDeviceGetMaxClockInfo");
   if (table->Init == nullptr || table->DeviceGetHandleByPciBusId == nullptr ||

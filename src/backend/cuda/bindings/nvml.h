@@ -43,7 +43,8 @@ struct Nvml {
   int (*DeviceGetEnforcedPowerLimit)(nvml::Device device, unsigned* milliwatts);
   int (*DeviceGetTotalEnergyConsumption)(nvml::Device device, unsigned long long* millijoules);
   int (*DeviceGetTemperature)(nvml::Device device, int sensor, unsigned* celsius);
-  int (*DeviceGetCurrentClocksThrottleReasons)(nvml::Device device, unsigned long long* reasons);
+  // Or nvmlDeviceGetCurrentClocksThrottleReasons, its name before driver 535.
+  int (*DeviceGetCurrentClocksEventReasons)(nvml::Device device, unsigned long long* reasons);
   int (*DeviceGetClockInfo)(nvml::Device device, int clock, unsigned* mhz);
   int (*DeviceGetMaxClockInfo)(nvml::Device device, int clock, unsigned* mhz);
 };
