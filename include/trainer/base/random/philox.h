@@ -2,7 +2,12 @@
 // Philox4x32-10, a counter-based generator: the number is a function of (key, counter), so nothing
 // needs saving for a resume and every thread or device can compute its own part.
 // Source: Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011; constants from its
-// section 4. cuRAND's Philox generator is the same function.
+// section 4. cuRAND's Philox generator is the same function: device code calls it, the host has its
+// own.
+
+#ifdef __CUDACC__
+#include <curand_philox4x32_x.h>
+#endif
 
 #include <cstdint>
 
@@ -25,6 +30,10 @@ HD Philox4 PhiloxBlock(const PhiloxKey& key, uint32_t pass, uint64_t block) {
   uint32_t c0 = static_cast<uint32_t>(block), c1 = static_cast<uint32_t>(block >> 32);
   uint32_t c2 = pass, c3 = key.stream;
   uint32_t k0 = static_cast<uint32_t>(key.seed), k1 = static_cast<uint32_t>(key.seed >> 32);
+#ifdef __CUDA_ARCH__
+  const uint4 words = curand_Philox4x32_10(make_uint4(c0, c1, c2, c3), make_uint2(k0, k1));
+  return {{words.x, words.y, words.z, words.w}};
+#else
   for (int round = 0; round < 10; ++round) {
     const uint64_t p0 = uint64_t{0xD2511F53u} * c0;
     const uint64_t p1 = uint64_t{0xCD9E8D57u} * c2;
@@ -36,6 +45,7 @@ HD Philox4 PhiloxBlock(const PhiloxKey& key, uint32_t pass, uint64_t block) {
     k1 += 0xBB67AE85u;
   }
   return {{c0, c1, c2, c3}};
+#endif
 }
 
 // Returns word `index` of the stream: element i of a tensor takes word i.

@@ -1,0 +1,15 @@
+#pragma once
+// cuRAND's device function of the same header, for the emulated GPU: ten rounds of Philox4x32 on
+// the counter `c` with the key `k`, in terms of wide products.
+
+#include <emulated_device_code.h>
+
+inline uint4 curand_Philox4x32_10(uint4 c, uint2 k) {
+  for (unsigned round = 0; round < 10; ++round) {
+    const unsigned long long wide = 0xD2511F53ull * c.x, other = 0xCD9E8D57ull * c.z;
+    const unsigned key = k.x + round * 0x9E3779B9u, key2 = k.y + round * 0xBB67AE85u;
+    c = make_uint4(static_cast<unsigned>(other >> 32) ^ c.y ^ key, static_cast<unsigned>(other),
+                   static_cast<unsigned>(wide >> 32) ^ c.w ^ key2, static_cast<unsigned>(wide));
+  }
+  return c;
+}
