@@ -5,6 +5,7 @@ import functools
 import json
 import os
 import shutil
+import subprocess
 import sys
 import tempfile
 
@@ -37,8 +38,14 @@ class Bundle:
 
     @functools.cached_property
     def query(self):
-        done = children.run([self.trainer, "device_query", "--json"], 60)
-        return json.loads(done.stdout) if done.returncode == 0 else {}
+        """What the program tells of this machine; {} if it fails. The first use starts the program,
+        so that it belongs into a step."""
+        self.__dict__["query"] = {}  # stays if the step is ended meanwhile
+        try:
+            done = children.run([self.trainer, "device_query", "--json"], 20)
+            return json.loads(done.stdout) if done.returncode == 0 else {}
+        except (OSError, ValueError, subprocess.TimeoutExpired):
+            return {}
 
     def small(self, usual, dry):
         """Returns the normal value, or with --dry the small one that only shows that the step works."""
@@ -47,6 +54,10 @@ class Bundle:
     @property
     def gpus(self):
         return self.query.get("gpus", [])
+
+    def may_run(self, needs):
+        """Whether a step with these needs can run here, as far as is known."""
+        return "query" not in self.__dict__ or not self.lacks(needs)
 
     def lacks(self, needs):
         """Why a step with these needs cannot run here, or ''."""
@@ -59,6 +70,8 @@ class Bundle:
             return "there is a GPU"
         if "tests" in needs and not (self.root / "tests" / TESTS[0]).exists():
             return "the bundle has no test programs"
+        if "ncu" in needs and (self.dry or not tool("ncu")):
+            return "there is no ncu of the CUDA toolkit"
         if "sanitizer" in needs and not tool("compute-sanitizer"):
             return "there is no compute-sanitizer of the CUDA toolkit"
         return ""
@@ -75,7 +88,10 @@ def prefix_of(python):
     """The folder of the other Python, or of this one if there is no other."""
     if python is None or shutil.which(python) is None:
         return sys.prefix
-    done = children.run([python, "-c", "import sys; print(sys.prefix)"], 60)
+    try:
+        done = children.run([python, "-c", "import sys; print(sys.prefix)"], 20)
+    except (OSError, subprocess.TimeoutExpired):
+        return sys.prefix
     return done.stdout.strip() if done.returncode == 0 else sys.prefix
 
 

@@ -51,7 +51,7 @@ def parse():
                         type=pathlib.Path, help="the bundle; it may be read-only")
     parser.add_argument("--trainer", type=pathlib.Path, help="the program (ROOT/trainer)")
     parser.add_argument("--results", default="gpu_check", type=pathlib.Path,
-                        help="a folder for summary.txt, results.json and profile.txt (gpu_check)")
+                        help="a folder for summary.txt, results.json and profiles (gpu_check)")
     parser.add_argument("--seconds", type=float, default=TOTAL_SECONDS, help="for all steps (480)")
     parser.add_argument("--cifar10", type=pathlib.Path, metavar="FOLDER",
                         help="train.tar and test.tar with pictures of ten classes, for accuracies; "
@@ -85,9 +85,8 @@ def time_of(step, later, left):
 def run_step(step, bundle, seconds, tell=lambda row: None):
     """Returns the step's result, or why it was skipped or failed, as a row of the report."""
     begin = time.monotonic()
-    reason = bundle.lacks(step.needs) or ("no time is left" if seconds < LEAST else "")
-    if reason:
-        return {"step": step.name, "left_out": reason}
+    if seconds < LEAST:
+        return {"step": step.name, "left_out": "no time is left"}
 
     def row(ended):
         return result.row(step.name, time.monotonic() - begin, ended)
@@ -95,6 +94,8 @@ def run_step(step, bundle, seconds, tell=lambda row: None):
     result = Result(lambda: tell(row(False)))
     try:
         signal.setitimer(signal.ITIMER_REAL, seconds + GRACE)
+        if reason := bundle.lacks(step.needs):
+            return {"step": step.name, "left_out": reason}
         step.run(bundle, result, seconds)
     except subprocess.TimeoutExpired as late:
         result.cut(f"took more than {late.timeout:.0f} s: not all of it was done")
@@ -117,19 +118,28 @@ def show(row):
 def run_all(args, bundle, report, clock):
     only = [name for name in args.only.split(",") if name]
     todo = [step for step in steps.ALL if not only or step.name in only]
-    runnable = [step for step in todo if not bundle.lacks(step.needs)]
-    if any(step.run is speed.speed for step in runnable):
-        speed.start_peers(bundle)
-    for step in todo:
-        later = runnable[runnable.index(step) + 1:] if step in runnable else ()
+    for i, step in enumerate(todo):
+        later = [other for other in todo[i + 1:] if bundle.may_run(other.needs)]
         slower = bundle.small(1, DRY_FACTOR)
         seconds = slower * time_of(step, later, args.seconds - MARGIN - clock() / slower)
         row = run_step(step, bundle, seconds, report.add)
         report.add(row)
         show(row)
-        if bundle.peers:
-            bundle.peers.go_on() if any(other.run is speed.speed for other in later) \
-                else bundle.peers.close()
+        tend_peers(bundle, [other for other in todo[i + 1:] if bundle.may_run(other.needs)])
+
+
+def tend_peers(bundle, later):
+    """PyTorch's processes compile between the first step and those that measure speed."""
+    try:
+        if not any(other.run in speed.STEPS for other in later):
+            if bundle.peers:
+                bundle.peers.close()
+        elif bundle.peers:
+            bundle.peers.go_on()
+        elif bundle.gpus:
+            speed.start_peers(bundle)
+    except Exception as error:  # the steps do without them
+        print(f"check: PyTorch: {type(error).__name__}: {error}", flush=True)
 
 
 def main():

@@ -19,6 +19,9 @@ LOST = re.compile(r"^\s+(/\S+)|=> (\S+)", re.MULTILINE)
 ENDED = re.compile(r"^\[ +(OK|FAILED|SKIPPED) +\] (\S+?)(?:,.*)? \(\d+ ms\)", re.MULTILINE)
 ACCURACY = re.compile(r"Test net output #\d+: accuracy = ([\d.]+)")
 LOOSE = {"f32": 1, "bf16": 10, "f16": 10}
+# The warning of `train` about layers that no library computes.
+OWN_KERNELS = re.compile(r"own kernels on the GPU, .*? cuDNN and cuBLAS: (.*?); the first one "
+                         r"because of (.*?); 'trainer device_query'")
 
 
 def self_contained(bundle, result, seconds):
@@ -65,29 +68,55 @@ def gpu_losses(bundle, result, seconds):
     compare_losses(bundle, result, seconds, [(net, mode) for mode in FLAGS for net in nets])
 
 
-def compare_losses(bundle, result, seconds, runs):
-    """Several at once, as the host is most of the work of such short runs."""
-    end = time.monotonic() + seconds
-    count = bundle.small(losses.ITERATIONS, 2)
-    jobs = {(net, mode): Job(bundle.data, net, f"_{mode}") for net, mode in runs}
-
-    def run(net, mode):
-        flags = ["--gpu=0", *FLAGS[mode]] if mode in FLAGS else []
-        return jobs[net, mode].losses(count, flags, end - time.monotonic())
-
+def for_each_run(runs, start, finish, fail):
+    """Calls finish(net, mode, start(net, mode)) for each run, or fail(text). Several run at once, as
+    the host is most of the work of such short runs."""
     with children.threads(min(4, (os.cpu_count() or 2) // 2)) as pool:
-        waiting = {pool.submit(run, *key): key for key in runs}
+        waiting = {pool.submit(start, *key): key for key in runs}
         for done in concurrent.futures.as_completed(waiting):
             net, mode = waiting[done]
             try:
                 found = done.result()
             except (RuntimeError, subprocess.TimeoutExpired) as error:
-                result.fail(f"{net} {mode}: {error}"[:400])
+                fail(f"{net} {mode}: {error}"[:400])
                 continue
-            good, text = losses.difference(net, found, bundle.stored[net][:count],
-                                           LOOSE.get(mode, 1))
-            result.check(good, f"{net} {mode}: {text}")
-            result.detail(f"{net} {mode}", {"agrees": good, "said": text, "losses": found})
+            finish(net, mode, found)
+
+
+def libraries(bundle, result, seconds):
+    """Iterations of five nets in three types by default settings: cuDNN and cuBLAS compute all
+    convolutions and products, in each direction."""
+    end = time.monotonic() + seconds
+    nets = bundle.small(list(BATCHES), ["lenet"])
+    runs = [(net, mode) for mode in FLAGS for net in nets]
+    jobs = {(net, mode): Job(bundle.data, net, f"_default_{mode}") for net, mode in runs}
+
+    def start(net, mode):
+        return children.run_well(jobs[net, mode].command(bundle.small(3, 1), ["--gpu=0", *FLAGS[mode]]),
+                                 end - time.monotonic())
+
+    def finish(net, mode, text):
+        own = OWN_KERNELS.search(text)
+        result.check(own is None, own and f"{net} {mode}: no library computes {own[1]} ({own[2]})")
+
+    for_each_run(runs, start, finish, result.fail)
+
+
+def compare_losses(bundle, result, seconds, runs):
+    end = time.monotonic() + seconds
+    count = bundle.small(losses.ITERATIONS, 2)
+    jobs = {(net, mode): Job(bundle.data, net, f"_{mode}") for net, mode in runs}
+
+    def start(net, mode):
+        flags = ["--gpu=0", *FLAGS[mode]] if mode in FLAGS else []
+        return jobs[net, mode].losses(count, flags, end - time.monotonic())
+
+    def finish(net, mode, found):
+        good, text = losses.difference(net, found, bundle.stored[net][:count], LOOSE.get(mode, 1))
+        result.check(good, f"{net} {mode}: {text}")
+        result.detail(f"{net} {mode}", {"agrees": good, "said": text, "losses": found})
+
+    for_each_run(runs, start, finish, result.fail)
 
 
 def run_shard(bundle, program, shard, timeout):
@@ -138,16 +167,26 @@ def device_tests(bundle, result, seconds):
             count_tests(result, f"{program} {shard}", *done.result())
 
 
+def sanitizer_flags(help_text):
+    """Flags of compute-sanitizer: kernels of libraries are not checked, and calls that the program
+    expects to fail are not reported. `help_text` is what --help prints: older versions have another
+    name for the filter, or no reports of calls."""
+    name = "--kernel-regex" if "kernel-regex" in help_text else "--filter"
+    calls = ["--report-api-errors", "no"] if "report-api-errors" in help_text else []
+    return ["--error-exitcode=99", name, "kns=trainer", *calls]
+
+
 def sanitized(bundle, result, seconds):
     """Iterations of LeNet under memcheck, sums under racecheck and synccheck."""
     sums = [bundle.root / "tests/backend_test", "--gtest_filter=*Sums*:*Reduce*"]
-    runs = {"memcheck": Job(bundle.data, "lenet", "_checked").command(3, ["--gpu=0"]),
-            "racecheck": sums, "synccheck": sums}
+    lenet = Job(bundle.data, "lenet", "_checked").command(3, ["--gpu=0", "--deterministic"])
+    runs = {"memcheck": lenet, "racecheck": sums, "synccheck": sums}
+    program = tool("compute-sanitizer")
+    flags = sanitizer_flags(children.run([program, "--help"], seconds).stdout)
 
     def run(name, command):
-        return children.run([tool("compute-sanitizer"), f"--tool={name}", "--error-exitcode=99",
-                             *command], seconds, cwd=bundle.root,
-                            env=bundle.environment(TRAINER_TEST_DEVICE="gpu"))
+        return children.run([program, f"--tool={name}", *flags, *command], seconds,
+                            cwd=bundle.root, env=bundle.environment(TRAINER_TEST_DEVICE="gpu"))
 
     with children.threads(len(runs)) as pool:
         waiting = {pool.submit(run, *item): item[0] for item in runs.items()}

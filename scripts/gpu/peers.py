@@ -4,10 +4,12 @@ Compiling ResNet-50 needs a minute or two of one core, so all processes start wi
 check.py. If a process is not ready when its figure is due, one that does not compile replaces it.
 """
 
+import contextlib
 import json
 import os
 import pathlib
 import queue
+import signal
 import subprocess
 import threading
 import time
@@ -95,6 +97,12 @@ class Peer:
             self.end()
         return found
 
+    def signal(self, number):
+        """Sends a signal to the process and its children, if it runs."""
+        if self.process is not None:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(self.process.pid, number)
+
     def end(self):
         if self.process is not None:
             children.end(self.process)
@@ -113,7 +121,10 @@ class Peers:
         self.go_on()
 
     def go_on(self):
-        """Starts those whose turn has come. Called between steps."""
+        """Starts those whose turn has come, and continues those that paused. Called between
+        steps."""
+        for peer in self.peers.values():
+            peer.signal(signal.SIGCONT)
         under_way = [peer for peer in self.peers.values()
                      if peer not in self.waiting and not peer.done and not peer.ready(0)]
         while self.waiting and len(under_way) < self.most:
@@ -121,23 +132,27 @@ class Peers:
             peer.start()
             under_way.append(peer)
 
-    def settle(self, seconds):
-        """From here on nothing compiles: those that are not ready after the seconds are replaced by
-        ones that compute as they are written."""
+    def settle(self, keys, seconds):
+        """From here on nothing compiles until go_on(): peers of these keys that are not ready after
+        the seconds are replaced by ones that compute as they are written, and the others pause."""
         end = time.monotonic() + seconds
         while time.monotonic() < end:
             self.go_on()
-            late = [peer for peer in self.peers.values() if not peer.done]
+            late = [self.peers[key] for key in keys if not self.peers[key].done]
             if not late:
-                return
+                break
             if late[0] not in self.waiting:
                 late[0].ready(min(1, end - time.monotonic()))
-        late = [key for key, peer in self.peers.items() if not peer.done]
+        for key, peer in self.peers.items():
+            if key not in keys and not peer.done:
+                peer.signal(signal.SIGSTOP)
+        late = [key for key in keys if not self.peers[key].done]
         for key in late:
+            if self.peers[key] in self.waiting:
+                self.waiting.remove(self.peers[key])
             self.peers[key].end()
             self.peers[key] = Peer(self.bundle, self.peers[key].row, compiled=False)
             self.peers[key].start()
-        self.waiting = []
         for key in late:
             self.peers[key].ready(30)
 

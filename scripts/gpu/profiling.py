@@ -1,8 +1,11 @@
-"""Measures where a step spends its time: per layer with `trainer time`, per kernel with ncu."""
+"""Steps that measure where a training step spends its time: per layer with `trainer time`, per
+kernel with ncu.
+"""
 
 import collections
 import csv
 import json
+import subprocess
 import time
 
 import children
@@ -12,11 +15,12 @@ from speed import DRY_ROWS, ROWS, OurNet
 LAYERS = 12  # of a net, in the text
 METRICS = {"gpu__time_duration.sum": "ns",
            "dram__throughput.avg.pct_of_peak_sustained_elapsed": "dram"}
-KERNELS = 700  # ResNet-50's step has some 650
+FIRST_KERNELS = 700  # these start before ncu counts: ResNet-50's step has some 650
+KERNELS = 150
 
 
 def profile(bundle, result, seconds):
-    """Layers of the large nets in f16 against the time of their bytes; kernels of ResNet-50."""
+    """Layers of the large nets in f16 against the time of their bytes."""
     end = time.monotonic() + seconds
     text = []
     for row in bundle.small([row for row in ROWS if row.mode == "f16" and row.batch >= 128],
@@ -37,11 +41,6 @@ def profile(bundle, result, seconds):
                  *layer_lines(times), ""]
         bundle.put_result("profile.txt", "\n".join(text) + "\n")
     result.note(nan_line(bundle.folder / "measured"))
-    if tool("ncu") and not bundle.dry:
-        text += kernels(bundle, result, ROWS[0], end - time.monotonic())
-        bundle.put_result("profile.txt", "\n".join(text) + "\n")
-    else:
-        result.note("there is no ncu of the CUDA toolkit")
 
 
 def layer_lines(times):
@@ -79,18 +78,28 @@ def nan_line(chosen):
             f"({found['3']} asked to propagate it), gives 0 for {found['2']}; {found['0']} have none")
 
 
-def kernels(bundle, result, row, seconds):
-    """About one step's kernels under ncu: time, and share of the memory's rate."""
-    net, out = OurNet(bundle, row), bundle.folder / "ncu.csv"
-    command = [tool("ncu"), "--clock-control", "none", "--csv", "--page", "raw", "--log-file", out,
-               "--print-units", "base", "--metrics", ",".join(METRICS), "--launch-skip", KERNELS,
-               "--launch-count", KERNELS, bundle.trainer, "train", f"--solver={net.solver(2)}",
-               "--nogpu_graph", *net.flags]
-    done = children.run(command, seconds)
+def kernels(bundle, result, seconds):
+    """Kernels of a step of ResNet-50 under ncu: time, and share of the memory's rate."""
+    net, out = OurNet(bundle, ROWS[0]), bundle.folder / "ncu.csv"
+    command = [tool("ncu"), "--clock-control", "none", "--cache-control", "none", "--csv", "--page",
+               "raw", "--log-file", out, "--print-units", "base", "--metrics", ",".join(METRICS),
+               "--launch-skip", FIRST_KERNELS, "--launch-count", KERNELS, "--kill", "yes",
+               bundle.trainer, "train", f"--solver={net.solver(2)}", "--nogpu_graph", *net.flags]
+    try:
+        said = children.run(command, seconds).stderr
+    except subprocess.TimeoutExpired:
+        said = ""
+        result.cut("ncu: no time was left for all kernels")
+    read_kernels(bundle, result, out, said)
+
+
+def read_kernels(bundle, result, out, said):
+    """Reports what ncu wrote to `out`, also if it was ended. `said` is its stderr."""
     text = out.read_text(encoding="utf-8", errors="replace") if out.exists() else ""
     lines = [line for line in text.splitlines() if line.startswith('"')]
-    result.check(len(lines) > 2, f"ncu: {(text + done.stderr).strip()[-300:]}")
-    return kernel_lines(csv.DictReader(lines))
+    if result.whole or len(lines) > 2:
+        result.check(len(lines) > 2, f"ncu: {(text + said).strip()[-300:]}")
+    bundle.put_result("kernels.txt", "\n".join(kernel_lines(csv.DictReader(lines))) + "\n")
 
 
 def kernel_lines(rows):

@@ -182,6 +182,36 @@ class OutputTest(InAFolder):
         self.assertEqual(found, [" 87.5%    2 x   0.0018 ms  51.4% dram  a",
                                  " 12.5%    1 x   0.0005 ms  10.0% dram  b"])
 
+    def test_kernels_that_were_counted_before_an_end_are_reported(self):
+        out = self.folder / "ncu.csv"
+        out.write_text('==PROF== started\n"ID","Kernel Name","gpu__time_duration.sum",'
+                       '"dram__throughput.avg.pct_of_peak_sustained_elapsed"\n"","","ns","%"\n'
+                       '"0","a","1,000","80"\n')
+        put = {}
+        bundle = self.bundle()
+        bundle.put_result = put.__setitem__
+        result = gpu_report.Result()
+        result.cut("late")
+        profiling.read_kernels(bundle, result, out, "")
+        self.assertEqual((result.passed, result.failed), (1, 0))
+        self.assertIn("80.0% dram  a", put["kernels.txt"])
+        profiling.read_kernels(bundle, gpu_report.Result(), self.folder / "none", "no permission")
+        self.assertEqual(put["kernels.txt"], "\n")
+
+    def test_library_kernels_are_left_out_under_either_name_of_the_filter(self):
+        self.assertEqual(correctness.sanitizer_flags("  --kernel-regex arg  --report-api-errors"),
+                         ["--error-exitcode=99", "--kernel-regex", "kns=trainer",
+                          "--report-api-errors", "no"])
+        self.assertEqual(correctness.sanitizer_flags("  --filter arg"),
+                         ["--error-exitcode=99", "--filter", "kns=trainer"])
+
+    def test_the_warning_about_own_kernels_is_found(self):
+        text = ("W1127 run.cc:3] these layers use the program's own kernels on the GPU, which may be "
+                "10 to 100 times slower than those of cuDNN and cuBLAS: 'conv', 'ip'; the first one "
+                "because of net.prototxt:4:1: forward: cuDNN: no; 'trainer device_query' lists\n")
+        found = correctness.OWN_KERNELS.search(text)
+        self.assertEqual(found.groups(), ("'conv', 'ip'", "net.prototxt:4:1: forward: cuDNN: no"))
+
     def test_tells_what_becomes_of_bias_relu_and_nan(self):
         names = ["cuDNN algorithm 1 with bias and ReLU, weight gradient cuDNN algorithm 0",
                  "cuDNN algorithm 1, bias and ReLU apart, data gradient cuDNN algorithm 1",
@@ -222,14 +252,14 @@ class PeersTest(InAFolder):
     def test_are_asked_when_all_are_ready(self):
         peers = self.peers('echo \'{"ready": true, "setting": "compile, x", "torch": "2", '
                            '"cudnn": 9}\'; while read seconds; do echo "{\\"ms\\": 4}"; done')
-        peers.settle(PATIENT)
+        peers.settle(list(peers.peers), PATIENT)
         for peer in peers.peers.values():
             peer.quiet()
             self.assertEqual((peer.setting, peer.sample(0.1)), ("compile, x", {"ms": 4}))
 
     def test_without_pytorch_say_so(self):
         peers = self.peers("echo \"ModuleNotFoundError: No module named 'torch'\" >&2; exit 1")
-        peers.settle(PATIENT)
+        peers.settle(list(peers.peers), PATIENT)
         for peer in peers.peers.values():
             self.assertFalse(peer.ready(0))
             self.assertEqual(peer.setting,
@@ -238,15 +268,25 @@ class PeersTest(InAFolder):
     def test_that_compile_for_too_long_are_replaced(self):
         peers = self.peers('case "$*" in *compile=no*) echo \'{"ready": true, "setting": "eager", '
                            '"torch": "2", "cudnn": 9}\';; esac; while read s; do :; done')
-        peers.settle(0.5)
+        peers.settle(list(peers.peers), 0.5)
         for peer in peers.peers.values():
             self.assertTrue(peer.ready(PATIENT))
             self.assertEqual(peer.setting, "eager")
 
+    def test_of_other_rows_pause_while_some_are_measured(self):
+        peers = self.peers('case "$*" in *sys.prefix*) exit;; *lenet*) echo \'{"ready": true, "setting": "x", '
+                           '"torch": "2", "cudnn": 9}\';; esac; while :; do sleep 0.1; done')
+        first, other = peers.peers
+        peers.settle([first], PATIENT)
+        stat = pathlib.Path(f"/proc/{peers.peers[other].process.pid}/stat")
+        self.wait_for(lambda: stat.read_text().rsplit(")", 1)[1].split()[0] == "T")
+        peers.go_on()
+        self.wait_for(lambda: stat.read_text().rsplit(")", 1)[1].split()[0] != "T")
+
     def test_that_end_on_the_way_are_told(self):
         peers = self.peers('echo \'{"ready": true, "setting": "eager", "torch": "2", '
                            '"cudnn": 9}\'; read s')
-        peers.settle(PATIENT)
+        peers.settle(list(peers.peers), PATIENT)
         for peer in peers.peers.values():
             self.assertIsNone(peer.sample(0.1))
             self.assertEqual(peer.setting, "eager (ended on the way)")

@@ -14,8 +14,9 @@ import unittest
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 TRAINER = sys.argv.pop(1)
 EMULATED = sys.argv.pop(1) if len(sys.argv) > 1 else ""
-NEED_A_GPU = {"device_tests", "gpu_losses", "accuracy", "speed", "fed", "repeats", "other_device",
-              "faults", "stops", "two_gpus", "profile", "sanitized", "filling"}
+NEED_A_GPU = {"libraries", "device_tests", "gpu_losses", "accuracy", "speed", "more_speed", "fed",
+              "repeats", "other_device", "faults", "stops", "two_gpus", "profile", "kernels",
+              "sanitized", "filling"}
 
 
 class CheckTest(unittest.TestCase):
@@ -54,7 +55,7 @@ class CheckTest(unittest.TestCase):
             self.assertIn("CUDA", rows[name]["left_out"])
             self.assertIn(f"left out  {name}: ", done.stdout)
         self.assertEqual(report["gpus"], [])
-        self.assertRegex(done.stdout, r"\n\d+ passed, 0 failed; .* 13 steps left out; ")
+        self.assertRegex(done.stdout, r"\n\d+ passed, 0 failed; .* 16 steps left out; ")
 
     def test_a_step_that_fails_decides_the_exit_code(self):
         self.use("/bin/false")
@@ -71,7 +72,7 @@ class CheckTest(unittest.TestCase):
     @unittest.skipUnless(EMULATED, "this build has no emulated GPU")
     def test_the_steps_of_a_gpu_work_on_an_emulated_one(self):
         self.use(EMULATED)
-        done, report = self.check("--dry", "--only=device_query,speed,stops,profile",
+        done, report = self.check("--dry", "--only=device_query,libraries,speed,stops,profile",
                                   TRAINER_EMULATED_GPU="gpus=1")
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         rows = {row["step"]: row for row in report["steps"]}
@@ -81,6 +82,18 @@ class CheckTest(unittest.TestCase):
         self.assertEqual(names, ["lenet f16 bs64", "cifar10_quick f32 bs100"])
         self.assertIn("of the byte roofline", rows["profile"]["lines"][0])
         self.assertIn("Convolution", (self.bundle / "results/profile.txt").read_text())
+
+    @unittest.skipUnless(EMULATED, "this build has no emulated GPU")
+    def test_fails_for_layers_that_no_library_computes(self):
+        self.use(EMULATED)
+        done, report = self.check("--dry", "--only=libraries",
+                                  TRAINER_EMULATED_GPU="refuse=cublasLtMatmulAlgo")
+        self.assertEqual(done.returncode, 1, done.stdout + done.stderr)
+        notes = report["steps"][0]["notes"]
+        self.assertEqual(len(notes), 3)
+        for mode in ("f32", "bf16", "f16"):
+            self.assertTrue(any(note.startswith(f"lenet {mode}: no library computes 'ip1', 'ip2' (")
+                                for note in notes), notes)
 
     def test_without_a_program_says_what_to_give(self):
         self.use(self.bundle / "nowhere")
