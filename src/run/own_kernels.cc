@@ -19,10 +19,11 @@ std::string DescribeOwnKernels(const Net& net, const Device& device) {
     names.push_back(Join("'", node.spec.name(), "'"));
   }
   if (names.empty()) return "";
-  return Join("these layers use the program's own kernels on the GPU, which may be 10 to 100 times ",
-              "slower than those of cuDNN and cuBLAS: ", JoinList(names), "; the first one because of ",
-              reason, "; 'trainer device_query' lists missing libraries, and 'trainer time --v=1' ",
-              "prints all reasons");
+  return Join(
+      "these layers use the program's own kernels on the GPU, which may be 10 to 100 times ",
+      "slower than those of cuDNN and cuBLAS: ", JoinList(names), "; the first one because of ",
+      reason, "; 'trainer device_query' lists missing libraries, and 'trainer time --v=1' ",
+      "prints all reasons");
 }
 
 }  // namespace trainer

@@ -21,7 +21,7 @@ using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
 
-constexpr char kNet[] = R"(
+constexpr char kOwnKernelsNet[] = R"(
 layer { name: "data" type: "DummyData" top: "x" top: "y" dummy_data_param {
   shape { dim: 2 dim: 3 dim: 8 dim: 8 } shape { dim: 2 } data_filler { type: "gaussian" } } }
 layer { name: "conv" type: "Convolution" bottom: "x" top: "conv"
@@ -33,7 +33,7 @@ layer { name: "loss" type: "SoftmaxWithLoss" bottom: "ip" bottom: "y" top: "loss
 
 std::string WarningOn(const Device& device) {
   ParamStore params(device);
-  const Net net(NetFromText(kNet), QuietOptions(caffe::TRAIN), device, params);
+  const Net net(NetFromText(kOwnKernelsNet), QuietOptions(caffe::TRAIN), device, params);
   return DescribeOwnKernels(net, device);
 }
 
