@@ -81,8 +81,8 @@ if(TRAINER_CUDA STREQUAL "AUTO")
   if(CMAKE_CUDA_COMPILER AND EXISTS /dev/nvidiactl)
     set(TRAINER_CUDA_MODE ON)
   elseif(CMAKE_CUDA_COMPILER)
-    message(STATUS "No code for GPUs: nvcc is here, a GPU is not. "
-                   "cmake --preset cuda makes it for the GPUs of other machines")
+    message(NOTICE "trainer: no code for GPUs: this machine has nvcc (${CMAKE_CUDA_COMPILER}), but no GPU. "
+                   "For the GPUs of other machines, configure again with -DTRAINER_CUDA=ON")
   endif()
 endif()
 if(NOT TRAINER_CUDA_MODE MATCHES "^(ON|OFF|EMULATED)$")
