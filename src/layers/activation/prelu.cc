@@ -1,5 +1,5 @@
 #include "shared/checks.h"
-#include "trainer/backend/loops/map_rows.h"
+#include "trainer/backend/loops/grouped_sums.h"
 
 namespace trainer {
 namespace {
@@ -27,22 +27,16 @@ struct PReluBackward {
   }
 };
 
-// Computes one channel per row: dslope += sum dy * min(x, 0).
+// Returns an element's term of the gradient of its slope, dy * min(x, 0).
 template <class T>
-struct SlopeGradientRow {
+struct SlopeTerm {
   const T *x, *dy;
-  float* dslope;
-  Channels channels;
 
-  template <class Row>
-  HD void operator()(const Row& row) const {
-    const float sum = row.Sum([&](int64_t i) {
-      const int64_t at = (i / channels.inner * channels.channels + row.index) * channels.inner +
-                         i % channels.inner;
-      const float v = Load(x[at]);
-      return v < 0 ? Load(dy[at]) * v : 0.0f;
-    });
-    row.Once([&] { dslope[row.index] += sum; });
+  template <class Place>
+  HD float operator()(const Place& place) const {
+    const int64_t at = place.At();
+    const float v = Load(x[at]);
+    return v < 0 ? Load(dy[at]) * v : 0.0f;
   }
 };
 
@@ -72,9 +66,10 @@ class PRelu final : public Layer {
     if (run.GradParam(0) != nullptr) {
       DispatchDtype(run.Input(0).dtype, [&](auto tag) {
         using T = typename decltype(tag)::Type;
-        MapRows(run.device(), channels_.channels, run.Input(0).Count() / channels_.channels,
-                SlopeGradientRow<T>{run.Input(0).As<T>(), run.GradOutput(0).As<T>(),
-                                    run.GradParam(0), channels_});
+        const int64_t share = channels_.channels * channels_.inner;
+        const int64_t outer = run.Input(0).Count() / std::max<int64_t>(1, share);
+        AddSums(run.device(), {outer, channels_.channels, channels_.inner},
+                SlopeTerm<T>{run.Input(0).As<T>(), run.GradOutput(0).As<T>()}, run.GradParam(0));
       });
     }
     if (!run.NeedsGradInput(0)) return;

@@ -1,6 +1,8 @@
+#include <algorithm>
 #include <type_traits>
 
 #include "shared/checks.h"
+#include "trainer/backend/loops/grouped_sums.h"
 #include "trainer/backend/loops/map_rows.h"
 #include "trainer/backend/memory/nchw_copy.h"
 #include "trainer/backend/memory/scratch_layout.h"
@@ -68,33 +70,17 @@ struct LayerNormInputGradient {
   }
 };
 
-// Adds to the gradients of factor and offset at kPlaces neighbouring elements, over all rows.
-// Either may be null.
-template <class T, class Contiguous>
-struct AddParamGradients {
-  static constexpr int kPlaces = 16;
+// Returns an element's terms of the gradients of factor and offset.
+template <class T>
+struct LayerNormParamTerms {
   const T *x, *dy;
   const float *mean, *inverse;
-  float *factor, *offset;
-  Rows rows;
 
-  HD void operator()(int64_t task) const {
-    const int64_t first = task * kPlaces, left = rows.length - first;
-    const int places = left < kPlaces ? static_cast<int>(left) : kPlaces;
-    float along[kPlaces] = {}, plain[kPlaces] = {};
-    const int64_t step = Contiguous::value ? 1 : rows.inner;
-    for (int64_t r = 0; r < rows.count; ++r) {
-      const int64_t at = (Contiguous::value ? r * rows.length : rows.Start(r)) + first * step;
-      for (int p = 0; p < places; ++p) {
-        const float d = Load(dy[at + p * step]);
-        along[p] += d * ((Load(x[at + p * step]) - mean[r]) * inverse[r]);
-        plain[p] += d;
-      }
-    }
-    for (int p = 0; p < places; ++p) {
-      if (factor != nullptr) factor[first + p] += along[p];
-      if (offset != nullptr) offset[first + p] += plain[p];
-    }
+  template <class Place>
+  HD SumPair operator()(const Place& place) const {
+    const int64_t at = place.At(), row = place.Term();
+    const float d = Load(dy[at]);
+    return {d * ((Load(x[at]) - mean[row]) * inverse[row]), d};
   }
 };
 
@@ -171,10 +157,9 @@ class LayerNorm final : public Layer {
     const T *x = run.Input(0).As<T>(), *dy = run.GradOutput(0).As<T>();
     float *const factor = run.GradParamOrNull(0), *const offset = run.GradParamOrNull(1);
     if (factor != nullptr || offset != nullptr) {
-      using Add = AddParamGradients<T, Contiguous>;
-      const int64_t tasks = (rows_.length + Add::kPlaces - 1) / Add::kPlaces;
-      ForEach(run.device(), tasks, Add{x, dy, mean, inverse, factor, offset, rows_},
-              rows_.count * Add::kPlaces);
+      AddSumPairs(run.device(),
+                  {rows_.count / std::max<int64_t>(1, rows_.inner), rows_.length, rows_.inner},
+                  LayerNormParamTerms<T>{x, dy, mean, inverse}, factor, offset);
     }
     if (!run.NeedsGradInput(0)) return;
     MapRows(run.device(), rows_.count, rows_.length,

@@ -2,6 +2,8 @@
 
 #include <vector>
 
+#include "trainer/backend/loops/grouped_sums.h"
+
 namespace trainer {
 namespace {
 
@@ -63,22 +65,19 @@ struct ScaleShiftAll {
   }
 };
 
-// Adds to to[row] the sum of dy * x (or of dy) over the repetitions of one small element. Each
-// small element is a row.
+// Returns dy * x (or dy) at the repetitions of a small element: the channels of AddSums are the
+// small elements.
 template <class T>
-struct RepetitionRow {
+struct RepetitionTerms {
   Broadcast broadcast;
   const T *dy, *x;
-  float* to;
 
-  template <class Row>
-  HD void operator()(const Row& row) const {
-    const int64_t start = broadcast.PlaceOf(row.index, true);
-    const float sum = row.Sum([&](int64_t k) {
-      const int64_t at = start + broadcast.PlaceOf(k, false);
+  HD auto OfChannel(int64_t small) const {
+    const int64_t start = broadcast.PlaceOf(small, true);
+    return [start, this](const auto& place) {
+      const int64_t at = start + broadcast.PlaceOf(place.Term(), false);
       return x == nullptr ? Load(dy[at]) : Load(dy[at]) * Load(x[at]);
-    });
-    row.Once([&] { to[row.index] += sum; });
+    };
   }
 };
 
@@ -130,8 +129,10 @@ void ReduceBroadcast(const Device& device, const Broadcast& broadcast, const Con
   DispatchDtype(dy.dtype, [&](auto tag) {
     using T = typename decltype(tag)::Type;
     const T* factor = x == nullptr ? nullptr : x->As<T>();
-    MapRows(device, broadcast.small_count, repetitions,
-            RepetitionRow<T>{broadcast, dy.As<T>(), factor, to});
+    const bool repeats = broadcast.stride[0] == 0;  // neighbours in memory are repetitions
+    const int64_t inner = repeats ? std::max<int64_t>(1, broadcast.length[0]) : 1;
+    AddSums(device, {repetitions / inner, broadcast.small_count, inner},
+            RepetitionTerms<T>{broadcast, dy.As<T>(), factor}, to);
   });
 }
 
