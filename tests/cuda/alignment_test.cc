@@ -5,6 +5,7 @@
 #include <random>
 
 #include "cuda/gpu_testing.h"
+#include "trainer/backend/loops/map_random.h"
 #include "trainer/backend/primitives/batch_norm.h"
 #include "trainer/backend/primitives/pool.h"
 
@@ -120,6 +121,46 @@ TEST_F(AlignmentTest, SumsOverChannelsTakeTensorsAnywhere) {
     for (const Array* array : {&g, &sums}) array->AddTo(&all);
     return all;
   });
+}
+
+struct AddIndexed {
+  HD float operator()(int64_t i, float a, float b) const {
+    return a + 2 * b + static_cast<float>(i % 7);
+  }
+};
+struct AddDrawn {
+  HD float operator()(uint32_t word, float x) const { return x + UniformFloat(word); }
+};
+
+// 5003 elements: groups of four, two of them in one thread, and a rest.
+TEST_F(AlignmentTest, MapsTakeTensorsAnywhere) {
+  const Shape shape = {5003};
+  ExpectAlike([&](size_t gap) {
+    const Array x(device(), shape, gap, 1), other(device(), shape, gap, 2);
+    const Array y(device(), shape, gap, 3), drawn(device(), shape, gap, 4);
+    const OnDevice<uint32_t> pass(device(), std::vector<uint32_t>{3});
+    MapIndexed(device(), AddIndexed{}, Tensor(y), ConstTensor(x), ConstTensor(other));
+    MapIndexed(device(), AddIndexed{}, Tensor(x), ConstTensor(x), ConstTensor(other));
+    MapRandom(device(), {5, 6}, pass.data(), AddDrawn{}, Tensor(drawn), ConstTensor(y));
+    std::vector<float> all;
+    for (const Array* array : {&x, &y, &drawn}) array->AddTo(&all);
+    return all;
+  });
+}
+
+TEST_F(AlignmentTest, ConversionsTakeTensorsAnywhere) {
+  const Shape shape = {1003};
+  for (const DType type : {DType::kBF16, DType::kF16}) {
+    ExpectAlike([&](size_t gap) {
+      const Array x(device(), shape, gap, 1), rounded(device(), shape, gap, 2);
+      const Array y(device(), shape, gap, 3);
+      device().Convert(x, {rounded.f32(), shape, type});
+      device().Convert({rounded.f32(), shape, type}, y);
+      std::vector<float> all;
+      y.AddTo(&all);
+      return all;
+    });
+  }
 }
 
 }  // namespace

@@ -47,8 +47,12 @@ HD float Load(const Float16& stored) { return FromHalf(stored.bits); }
 // Stores a float as it is.
 HD void Store(float& to, float value) { to = value; }
 // Rounds to the nearest bfloat16, to the even one if two are equally near. NaN is not rounded,
-// because that could make it infinite: it stays NaN.
+// because that could make it infinite: it stays NaN. A GPU has an instruction for it, which gives
+// one NaN for all.
 HD void Store(BFloat16& to, float value) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+  asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(to.bits) : "f"(value));
+#else
   union {
     float value;
     uint32_t bits;
@@ -56,6 +60,7 @@ HD void Store(BFloat16& to, float value) {
   const uint32_t rounded = word.bits + 0x7fffu + ((word.bits >> 16) & 1u);
   const uint32_t quiet_nan = (word.bits >> 16) | 0x40u;
   to.bits = static_cast<uint16_t>(value != value ? quiet_nan : rounded >> 16);
+#endif
 }
 // Rounds to the nearest half, to the even one if two are equally near. Magnitudes from 65520 on
 // become infinite.

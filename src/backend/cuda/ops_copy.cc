@@ -173,12 +173,24 @@ void Transpose(const Device& device, const CopyDesc& desc, int row, int column, 
   });
 }
 
-// Converts element i.
+// Converts four neighbouring elements, or what is left of them; together if they are among the
+// first `fours` groups.
 template <class In, class Out>
-struct ConvertOne {
+struct ConvertFour {
   const In* from;
   Out* to;
-  HD void operator()(int64_t i) const { Store(to[i], Load(from[i])); }
+  int64_t count, fours;
+  HD void operator()(int64_t g) const {
+    if (g < fours) {
+      const map_internal::Four<In> read = map_internal::ReadFour(from, g);
+      map_internal::Four<float> values;
+      for (int k = 0; k < 4; ++k) values.x[k] = Load(read.x[k]);
+      return map_internal::WriteFour(values, to, g);
+    }
+    float values[4] = {};
+    for (int k = 0; k < 4 && 4 * g + k < count; ++k) values[k] = Load(from[4 * g + k]);
+    for (int k = 0; k < 4 && 4 * g + k < count; ++k) Store(to[4 * g + k], values[k]);
+  }
 };
 
 }  // namespace
@@ -209,7 +221,10 @@ void Convert(const Device& device, const ConstTensor& from, const Tensor& to) {
     DispatchDtype(to.dtype, [&](auto out) {
       using In = typename decltype(in)::Type;
       using Out = typename decltype(out)::Type;
-      Loops(device).ForEach(to.Count(), ConvertOne<In, Out>{from.As<In>(), to.As<Out>()});
+      const int64_t count = to.Count();
+      const int64_t fours = map_internal::FoursOf(count, from.As<In>(), to.As<Out>());
+      Loops(device).ForEach((count + 3) / 4,
+                            ConvertFour<In, Out>{from.As<In>(), to.As<Out>(), count, fours});
     });
   });
 }

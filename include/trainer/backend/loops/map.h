@@ -8,6 +8,9 @@
 // All operands of one call have the same storage type and count; functors get and return floats.
 // See Device::Convert to convert between types.
 
+#include <algorithm>
+#include <cstdint>
+
 #include "trainer/backend/device/device.h"
 #include "trainer/backend/loops/cpu_loops.h"
 #include "trainer/backend/loops/launch.h"
@@ -42,12 +45,56 @@ __global__ void ForEachKernel(F f, int64_t n) {
 // cannot reorder them itself, because `out` may be one of the inputs.
 inline constexpr int kAhead = 4;
 
-// Sets out[i] = f(i, in[i]...) for each i of [0, n).
+// Four neighbouring elements of an array, which a thread reads or writes in one access.
+template <class T>
+struct alignas(4 * sizeof(T)) Four {
+  T x[4];
+};
+
+// Returns group `g` of four neighbours; the array must be aligned to four elements.
+template <class T>
+HD Four<T> ReadFour(const T* from, int64_t g) {
+  return *reinterpret_cast<const Four<T>*>(from + 4 * g);
+}
+// Rounds four numbers to T and writes them as group `g`.
+template <class T>
+HD void WriteFour(const Four<float>& values, T* to, int64_t g) {
+  Four<T> rounded;
+  for (int k = 0; k < 4; ++k) Store(rounded.x[k], values.x[k]);
+  *reinterpret_cast<Four<T>*>(to + 4 * g) = rounded;
+}
+// Returns f(first + k, in.x[k]...) for k = 0 to 3.
+template <class F, class... Ts>
+HD Four<float> MapFour(const F& f, int64_t first, const Four<Ts>&... in) {
+  Four<float> values;
+  for (int k = 0; k < 4; ++k) values.x[k] = f(first + k, Load(in.x[k])...);
+  return values;
+}
+
+// Returns how many groups of four neighbours n elements of these arrays have; 0 if an array is not
+// aligned to four elements.
+template <class T, class... Ts>
+int64_t FoursOf(int64_t n, const T* array, const Ts*... others) {
+  const uintptr_t all =
+      (reinterpret_cast<uintptr_t>(array) | ... | reinterpret_cast<uintptr_t>(others));
+  return all % (4 * std::max({sizeof(T), sizeof(Ts)...})) == 0 ? n / 4 : 0;
+}
+
+// Sets out[i] = f(i, in[i]...) for each i of [0, n). The first `fours` groups of four neighbours
+// are read and written together, two groups at a time.
 template <class F, class T, class... Ts>
-__global__ void MapIndexedKernel(F f, int64_t n, T* out, const Ts*... in) {
+__global__ void MapIndexedKernel(F f, int64_t n, int64_t fours, T* out, const Ts*... in) {
   const int64_t step = int64_t{gridDim.x} * blockDim.x;
-  int64_t first = int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
-  for (; first < n; first += kAhead * step) {
+  const int64_t thread = int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
+  for (int64_t g = thread; g < fours; g += 2 * step) {
+    const bool has_other = g + step < fours;
+    const int64_t other = has_other ? g + step : g;
+    const Four<float> values = MapFour(f, 4 * g, ReadFour(in, g)...);
+    const Four<float> more = MapFour(f, 4 * other, ReadFour(in, other)...);
+    WriteFour(values, out, g);
+    if (has_other) WriteFour(more, out, other);
+  }
+  for (int64_t first = 4 * fours + thread; first < n; first += kAhead * step) {
     float values[kAhead] = {};
 #pragma unroll
     for (int k = 0; k < kAhead; ++k) {
@@ -104,9 +151,11 @@ void MapIndexed(const Device& device, F f, const Tensor& out, const Ins&... ins)
 #ifdef TRAINER_DEVICE_CODE
       if (device.kind() == DeviceKind::kCuda) {
         if (n > 0) {
-          const int64_t threads = (n + map_internal::kAhead - 1) / map_internal::kAhead;
-          Launch(device, map_internal::MapIndexedKernel<F, T, Ts...>, map_internal::Blocks(threads),
-                 map_internal::kBlock, f, n, to, in...);
+          const int64_t fours = map_internal::FoursOf(n, to, in...);
+          const int64_t share = fours > 0 ? 8 : map_internal::kAhead;  // elements of a thread
+          Launch(device, map_internal::MapIndexedKernel<F, T, Ts...>,
+                 map_internal::Blocks((n + share - 1) / share), map_internal::kBlock, f, n, fours,
+                 to, in...);
         }
         return;
       }

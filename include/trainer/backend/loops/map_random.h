@@ -18,6 +18,7 @@ struct Blocks {
   F f;
   const T* x;
   T* y;
+  int64_t fours = 0;  // x and y are aligned for so many groups of four elements
 
   // Processes elements [run, run + 1) * 4 * kBlocks.
   HD void operator()(int64_t run) const {
@@ -28,6 +29,16 @@ struct Blocks {
       for (int k = 0; k < 4; ++k) words[4 * b + k] = four.x[k];
     }
     const int64_t first = run * 4 * kBlocks;
+#ifdef TRAINER_DEVICE_CODE
+    if constexpr (kBlocks == 1) {
+      if (run < fours) {
+        const map_internal::Four<T> read = map_internal::ReadFour(x, run);
+        map_internal::Four<float> drawn;
+        for (int k = 0; k < 4; ++k) drawn.x[k] = f(words[k], Load(read.x[k]));
+        return map_internal::WriteFour(drawn, y, run);
+      }
+    }
+#endif
     for (int i = 0; i < 4 * kBlocks; ++i) Store(y[first + i], f(words[i], Load(x[first + i])));
   }
 };
@@ -70,7 +81,8 @@ void MapRandom(const Device& device, const PhiloxKey& key, const uint32_t* pass,
     if (device.kind() == DeviceKind::kCuda && n >= 4) {
       using Four = map_random_internal::Blocks<1, T, F>;
       Launch(device, map_internal::ForEachKernel<Four>, map_internal::Blocks(n / 4),
-             map_internal::kBlock, Four{key, pass, f, from, to}, n / 4);
+             map_internal::kBlock, Four{key, pass, f, from, to, map_internal::FoursOf(n, from, to)},
+             n / 4);
       done = n / 4 * 4;
     }
 #endif
