@@ -54,7 +54,8 @@ class BatchNormPasses final : public BatchNormPrimitive {
       using T = typename decltype(tag)::Type;
       const T* in = x.As<T>();
       loops_.SumPairs(pixels_, Deviations<T>{in, in}, sums);
-      loops_.JoinChunks(pixels_, MomentsOfChunks<T>{in, sums, pixels_, at.mean, at.inverse});
+      using Join = typename Loops::template Moments<T>;
+      loops_.JoinChunks(pixels_, Join{in, sums, pixels_, at.mean, at.inverse});
     });
   }
 

@@ -105,6 +105,48 @@ struct MomentsOfChunks {
   }
 };
 
+// The same on a GPU: all chunks' deviations are converted to distances from the channel's first
+// element, so that joining two chunks needs no division. In double precision this loses nothing,
+// since that element is as near to the mean as any other one.
+template <class T>
+struct MomentsFromOrigin {
+  const T* x;
+  const float* sums;  // result of SumPairs
+  PixelChunks in;
+  float *mean, *variance;
+
+  struct Part {
+    double count = 0, sum = 0, squares = 0;
+
+    HD void Add(const Part& other) {
+      count += other.count;
+      sum += other.sum;
+      squares += other.squares;
+    }
+  };
+  // Returns the element of a pixel in channel c.
+  HD double At(int64_t pixel, int64_t c) const {
+    const int64_t inner = in.rows.inner;
+    return Load(x[(inner == 1 ? pixel * in.rows.length : in.rows.Start(pixel)) + c * inner]);
+  }
+  // Returns the sums of channel c over chunk k.
+  HD Part OfChunk(int64_t k, int64_t c) const {
+    const int64_t channels = in.rows.length, begin = k * in.chunk_rows;
+    const int64_t wish = begin + in.chunk_rows;
+    const double n = static_cast<double>((wish < in.rows.count ? wish : in.rows.count) - begin);
+    const double sum = sums[2 * k * channels + c], squares = sums[(2 * k + 1) * channels + c];
+    const double gap = At(begin, c) - At(0, c);
+    return {n, sum + n * gap, squares + gap * (2 * sum + n * gap)};
+  }
+  // Stores the moments of channel c over all pixels.
+  HD void Finish(int64_t c, const Part& all) const {
+    const double distance = all.sum / all.count;
+    const double squares = all.squares - all.sum * distance;
+    mean[c] = static_cast<float>(At(0, c) + distance);
+    variance[c] = static_cast<float>(squares > 0 ? squares / all.count : 0);
+  }
+};
+
 // Computes the means of both sums over all pixels, and adds the sums to add_a and add_b unless
 // these are null.
 struct MeansOfChunks {

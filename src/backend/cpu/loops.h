@@ -9,6 +9,10 @@ namespace trainer::cpu {
 // Functions that LrnInSteps and BatchNormPasses call; cuda::Loops and cuda::PixelLoops have the
 // same.
 struct Loops {
+  // Joins the moments of chunks.
+  template <class T>
+  using Moments = MomentsOfChunks<T>;
+
   // Cuts a tensor into chunks.
   static PixelChunks Chunks(const Shape& shape) { return BalancedChunks(shape); }
   // Calls f(TypeTag<T>{}) with the storage type T of `type`.

@@ -115,32 +115,59 @@ __global__ void __launch_bounds__(map_internal::kBlock)
   }
 }
 
-// Returns the part, which must consist of doubles, from the lane at distance `step`.
-template <class Part>
-__device__ Part OfLane(const Part& part, int step) {
-  constexpr int kWords = sizeof(Part) / sizeof(double);
+inline constexpr int kJoinChannels = 8, kJoinLanes = 64;
+
+// Stores a part, which must consist of doubles, in shared memory, as words, since such variables
+// have no constructors.
+template <class Part, int kWords>
+__device__ void PutPart(const Part& part, double (&words)[kWords][kJoinLanes][kJoinChannels],
+                        int lane) {
   static_assert(sizeof(Part) == kWords * sizeof(double));
-  double words[kWords];
-  memcpy(words, &part, sizeof(part));
-#pragma unroll
-  for (int w = 0; w < kWords; ++w) words[w] = __shfl_xor_sync(~0u, words[w], step);
-  Part other;
-  memcpy(&other, words, sizeof(other));
-  return other;
+  double all[kWords];
+  memcpy(all, &part, sizeof(part));
+  for (int w = 0; w < kWords; ++w) words[w][lane][threadIdx.x] = all[w];
+}
+template <class Part, int kWords>
+__device__ Part GetPart(const double (&words)[kWords][kJoinLanes][kJoinChannels], int lane) {
+  double all[kWords];
+  for (int w = 0; w < kWords; ++w) all[w] = words[w][lane][threadIdx.x];
+  Part part;
+  memcpy(&part, all, sizeof(part));
+  return part;
 }
 
-// Each warp joins the chunks of one channel.
+// A block joins the chunks of kJoinChannels channels: each thread joins every kJoinLanes-th chunk
+// of a channel, of which it reads kAhead before it joins the first. Then the threads' parts are
+// joined in a fixed order.
 template <class F>
-__global__ void __launch_bounds__(map_internal::kBlock)
+__global__ void __launch_bounds__(kJoinChannels* kJoinLanes)
     JoinChunksKernel(F f, int64_t channels, int64_t chunks) {
-  const int64_t warps = int64_t{gridDim.x} * blockDim.x / kWarp;
-  const int lane = static_cast<int>(threadIdx.x % kWarp);
-  for (int64_t c = (int64_t{blockIdx.x} * blockDim.x + threadIdx.x) / kWarp; c < channels;
-       c += warps) {
-    typename F::Part all;
-    for (int64_t k = lane; k < chunks; k += kWarp) all.Add(f.OfChunk(k, c));
-    for (int step = kWarp / 2; step > 0; step /= 2) all.Add(OfLane(all, step));
-    if (lane == 0) f.Finish(c, all);
+  using Part = typename F::Part;
+  constexpr int kAhead = map_internal::kAhead;
+  __shared__ double words[sizeof(Part) / sizeof(double)][kJoinLanes][kJoinChannels];
+  const int lane = static_cast<int>(threadIdx.y);
+  const int64_t groups = (channels + kJoinChannels - 1) / kJoinChannels;
+  for (int64_t group = blockIdx.x; group < groups; group += gridDim.x) {
+    const int64_t c = group * kJoinChannels + threadIdx.x;
+    Part all;
+    for (int64_t k = lane; c < channels && k < chunks; k += kAhead * kJoinLanes) {
+      Part ahead[kAhead];
+#pragma unroll
+      for (int a = 0; a < kAhead; ++a) {
+        if (k + a * kJoinLanes < chunks) ahead[a] = f.OfChunk(k + a * kJoinLanes, c);
+      }
+#pragma unroll
+      for (int a = 0; a < kAhead; ++a) all.Add(ahead[a]);
+    }
+    PutPart(all, words, lane);
+    for (int half = kJoinLanes / 2; half > 0; half /= 2) {
+      __syncthreads();
+      if (lane >= half) continue;
+      all.Add(GetPart<Part>(words, lane + half));
+      PutPart(all, words, lane);
+    }
+    if (lane == 0 && c < channels) f.Finish(c, all);
+    __syncthreads();
   }
 }
 
@@ -189,6 +216,10 @@ class PixelLoops : public Loops {
  public:
   using Loops::Loops;
 
+  // Joins the moments of chunks.
+  template <class T>
+  using Moments = MomentsFromOrigin<T>;
+
   // Cuts a tensor into chunks.
   static PixelChunks Chunks(const Shape& shape) { return GpuChunks(shape); }
 
@@ -224,9 +255,10 @@ class PixelLoops : public Loops {
   template <class F>
   void JoinChunks(const PixelChunks& in, F f) const {
     if (in.rows.length == 0) return;
+    constexpr int kChannels = loops_internal::kJoinChannels;
     Launch(device(), loops_internal::JoinChunksKernel<F>,
-           map_internal::Blocks(in.rows.length * loops_internal::kWarp), map_internal::kBlock, f,
-           in.rows.length, in.chunks);
+           loops_internal::Blocks((in.rows.length + kChannels - 1) / kChannels),
+           dim3(kChannels, loops_internal::kJoinLanes), f, in.rows.length, in.chunks);
   }
 
   // Sets to[at] = f(at, channel) for every element; f may read its own element of `to`.
