@@ -7,6 +7,7 @@
 #include "cuda/gpu_testing.h"
 #include "trainer/backend/loops/map_random.h"
 #include "trainer/backend/primitives/batch_norm.h"
+#include "trainer/backend/primitives/lrn.h"
 #include "trainer/backend/primitives/pool.h"
 
 namespace trainer {
@@ -119,6 +120,23 @@ TEST_F(AlignmentTest, SumsOverChannelsTakeTensorsAnywhere) {
     EXPECT_TRUE(device().ReluGradAndBiasGrad(desc, x, y, g, sums.f32()));
     std::vector<float> all;
     for (const Array* array : {&g, &sums}) array->AddTo(&all);
+    return all;
+  });
+}
+
+// 24 channels: a tile has whole pixels and is not full.
+TEST_F(AlignmentTest, SumsOfSquaresTakeTensorsAnywhere) {
+  const LrnDesc desc{.shape = {2, 24, 9, 7}, .factor = 0.3f};
+  ExpectAlike([&](size_t gap) {
+    const auto plan = device().NewLrn(desc);
+    const Array x(device(), desc.shape, gap, 1), y(device(), desc.shape, gap, 2);
+    const Array dy(device(), desc.shape, gap, 3), dx(device(), desc.shape, gap, 4);
+    const OnDevice<std::byte> kept(device(), plan->WorkspaceBytes());
+    const OnDevice<std::byte> scratch(device(), plan->ScratchBytes());
+    plan->Forward(x, y, kept.span());
+    plan->Backward(x, dy, dx, kept.span(), scratch.span());
+    std::vector<float> all;
+    for (const Array* array : {&y, &dx}) array->AddTo(&all);
     return all;
   });
 }

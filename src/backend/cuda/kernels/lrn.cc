@@ -97,6 +97,156 @@ __global__ void __launch_bounds__(map_internal::kBlock, 2)
   }
 }
 
+// The usual sums, over five channels, for channels whose number four divides. A thread takes groups
+// of four neighbouring channels of a pixel, which share most of their terms.
+constexpr int64_t kUsualHalf = 2;
+constexpr int kGroupsOfThread = 2, kTileGroups = kGroupsOfThread * map_internal::kBlock;
+using FourFloats = map_internal::Four<float>;
+
+// A tensor cut into tiles of whole pixels; all lengths are in groups of four channels.
+struct GroupTiles {
+  int64_t count = 0;         // of the tensor
+  int groups = 1, tile = 1;  // of a pixel, of a tile
+  float inverse_groups = 1;
+
+  GroupTiles(int64_t elements, int64_t channels)
+      : count(elements / 4),
+        groups(static_cast<int>(channels / 4)),
+        tile(kTileGroups / groups * groups),
+        inverse_groups(1 / static_cast<float>(groups)) {}
+  HD int64_t Number() const { return (count + tile - 1) / tile; }
+  // Returns the length of tile t.
+  HD int Length(int64_t t) const {
+    const int64_t left = count - t * tile;
+    return left < tile ? static_cast<int>(left) : tile;
+  }
+  // Returns the place in its pixel of group g of a tile. The product is exact enough for a quotient
+  // below kTileGroups, and takes less time than a division.
+  HD int InPixel(int g) const {
+    return g - static_cast<int>((static_cast<float>(g) + 0.5f) * inverse_groups) * groups;
+  }
+};
+
+template <class T>
+HD FourFloats LoadFour(const T* from, int64_t g) {
+  const map_internal::Four<T> read = map_internal::ReadFour(from, g);
+  FourFloats values;
+  for (int k = 0; k < 4; ++k) values.x[k] = Load(read.x[k]);
+  return values;
+}
+
+// Returns the sums around the four channels of group g of a tile, which is at place `c` of its
+// pixel, in the order of SumAround.
+HD FourFloats SumsAround(const FourFloats* terms, int g, int c, int groups) {
+  float window[8] = {};
+  if (c > 0) {
+    window[0] = terms[g - 1].x[2];
+    window[1] = terms[g - 1].x[3];
+  }
+  for (int k = 0; k < 4; ++k) window[2 + k] = terms[g].x[k];
+  if (c + 1 < groups) {
+    window[6] = terms[g + 1].x[0];
+    window[7] = terms[g + 1].x[1];
+  }
+  FourFloats sums;
+  for (int k = 0; k < 4; ++k) {
+    sums.x[k] = window[k] + window[k + 1] + window[k + 2] + window[k + 3] + window[k + 4];
+  }
+  return sums;
+}
+
+// Does the same as LrnForwardKernel.
+template <class T, class Power>
+__global__ void __launch_bounds__(map_internal::kBlock, 4)
+    LrnForwardGroupsKernel(const T* x, T* y, GroupTiles tiles, float k, float factor, Power power) {
+  __shared__ FourFloats squares[kTileGroups];
+  for (int64_t t = blockIdx.x; t < tiles.Number(); t += gridDim.x) {
+    const int64_t first = t * tiles.tile;
+    const int length = tiles.Length(t);
+    FourFloats own[kGroupsOfThread] = {};
+#pragma unroll
+    for (int n = 0; n < kGroupsOfThread; ++n) {
+      const int g = n * map_internal::kBlock + static_cast<int>(threadIdx.x);
+      if (g < length) own[n] = LoadFour(x, first + g);
+    }
+#pragma unroll
+    for (int n = 0; n < kGroupsOfThread; ++n) {
+      const int g = n * map_internal::kBlock + static_cast<int>(threadIdx.x);
+      if (g >= length) continue;
+      FourFloats square;
+      for (int j = 0; j < 4; ++j) square.x[j] = own[n].x[j] * own[n].x[j];
+      squares[g] = square;
+    }
+    __syncthreads();
+#pragma unroll
+    for (int n = 0; n < kGroupsOfThread; ++n) {
+      const int g = n * map_internal::kBlock + static_cast<int>(threadIdx.x);
+      if (g >= length) continue;
+      FourFloats values = SumsAround(squares, g, tiles.InPixel(g), tiles.groups);
+      for (int j = 0; j < 4; ++j) {
+        values.x[j] = own[n].x[j] * power.Norm(k + factor * values.x[j]);
+      }
+      map_internal::WriteFour(values, y, first + g);
+    }
+    __syncthreads();
+  }
+}
+
+// Does the same as LrnBackwardKernel.
+template <class T, class Power>
+__global__ void __launch_bounds__(map_internal::kBlock, 4)
+    LrnBackwardGroupsKernel(const T* x, const T* dy, T* dx, GroupTiles tiles, float k, float factor,
+                            float slope, Power power) {
+  __shared__ FourFloats squares[kTileGroups], shares[kTileGroups];
+  for (int64_t t = blockIdx.x; t < tiles.Number(); t += gridDim.x) {
+    const int64_t first = t * tiles.tile;
+    const int length = tiles.Length(t);
+    // x, and dy, which becomes dy * base^-beta.
+    FourFloats own[kGroupsOfThread] = {}, grad[kGroupsOfThread] = {};
+#pragma unroll
+    for (int n = 0; n < kGroupsOfThread; ++n) {
+      const int g = n * map_internal::kBlock + static_cast<int>(threadIdx.x);
+      if (g >= length) continue;
+      own[n] = LoadFour(x, first + g);
+      grad[n] = LoadFour(dy, first + g);
+    }
+#pragma unroll
+    for (int n = 0; n < kGroupsOfThread; ++n) {
+      const int g = n * map_internal::kBlock + static_cast<int>(threadIdx.x);
+      if (g >= length) continue;
+      FourFloats square;
+      for (int j = 0; j < 4; ++j) square.x[j] = own[n].x[j] * own[n].x[j];
+      squares[g] = square;
+    }
+    __syncthreads();
+#pragma unroll
+    for (int n = 0; n < kGroupsOfThread; ++n) {
+      const int g = n * map_internal::kBlock + static_cast<int>(threadIdx.x);
+      if (g >= length) continue;
+      FourFloats share = SumsAround(squares, g, tiles.InPixel(g), tiles.groups);
+      for (int j = 0; j < 4; ++j) {
+        float norm, steep;
+        power.Both(k + factor * share.x[j], &norm, &steep);
+        share.x[j] = grad[n].x[j] * own[n].x[j] * steep;
+        grad[n].x[j] *= norm;
+      }
+      shares[g] = share;
+    }
+    __syncthreads();
+#pragma unroll
+    for (int n = 0; n < kGroupsOfThread; ++n) {
+      const int g = n * map_internal::kBlock + static_cast<int>(threadIdx.x);
+      if (g >= length) continue;
+      FourFloats values = SumsAround(shares, g, tiles.InPixel(g), tiles.groups);
+      for (int j = 0; j < 4; ++j) {
+        values.x[j] = grad[n].x[j] - slope * own[n].x[j] * values.x[j];
+      }
+      map_internal::WriteFour(values, dx, first + g);
+    }
+    __syncthreads();
+  }
+}
+
 // Sums across channels, in one pass per direction; needs no workspace.
 template <class Power>
 class GpuLrnOnePass final : public LrnPrimitive {
@@ -111,6 +261,12 @@ class GpuLrnOnePass final : public LrnPrimitive {
     if (tiles_.count == 0) return;
     DispatchDtype(desc_.dtype, [&](auto tag) {
       using T = typename decltype(tag)::Type;
+      if (TakesGroups(x.As<T>(), y.As<T>(), y.As<T>())) {
+        const GroupTiles tiles(tiles_.count, tiles_.channels);
+        Launch(device_, LrnForwardGroupsKernel<T, Power>, loops_internal::Blocks(tiles.Number()),
+               map_internal::kBlock, x.As<T>(), y.As<T>(), tiles, desc_.k, desc_.factor, power_);
+        return;
+      }
       Launch(device_, LrnForwardKernel<T, Power>, loops_internal::Blocks(tiles_.Number()),
              map_internal::kBlock, x.As<T>(), y.As<T>(), tiles_, desc_.half, desc_.k, desc_.factor,
              power_);
@@ -124,6 +280,13 @@ class GpuLrnOnePass final : public LrnPrimitive {
     const float slope = 2 * desc_.factor * desc_.beta;
     DispatchDtype(desc_.dtype, [&](auto tag) {
       using T = typename decltype(tag)::Type;
+      if (TakesGroups(x.As<T>(), dy.As<T>(), dx.As<T>())) {
+        const GroupTiles tiles(tiles_.count, tiles_.channels);
+        Launch(device_, LrnBackwardGroupsKernel<T, Power>, loops_internal::Blocks(tiles.Number()),
+               map_internal::kBlock, x.As<T>(), dy.As<T>(), dx.As<T>(), tiles, desc_.k,
+               desc_.factor, slope, power_);
+        return;
+      }
       Launch(device_, LrnBackwardKernel<T, Power>, loops_internal::Blocks(tiles_.Number()),
              map_internal::kBlock, x.As<T>(), dy.As<T>(), dx.As<T>(), tiles_, desc_.half, desc_.k,
              desc_.factor, slope, power_);
@@ -131,6 +294,12 @@ class GpuLrnOnePass final : public LrnPrimitive {
   }
 
  private:
+  // Returns whether the kernels for groups of four channels take these arrays.
+  template <class T>
+  bool TakesGroups(const T* a, const T* b, const T* c) const {
+    return desc_.half == kUsualHalf && tiles_.channels % 4 == 0 &&
+           tiles_.channels <= 4 * kTileGroups && map_internal::FoursOf(tiles_.count, a, b, c) > 0;
+  }
   // Throws kInternal unless the tensor has the planned shape and type.
   void Expect(const ConstTensor& tensor) const {
     ExpectPlanned("LRN", desc_.shape, desc_.dtype, tensor);
