@@ -1,3 +1,4 @@
+#include "cuda/kernels/pool_fixed.h"
 #include "cuda/loops.h"
 #include "desc_checks.h"
 #include "kernel_registry.h"
@@ -166,6 +167,9 @@ struct TapToPlace {
   }
 };
 
+template <int I>
+using Fixed = std::integral_constant<int, I>;
+
 // Uses a thread per output (per input in backward) of a few channels. The workspace holds the
 // winners' taps, one byte each if the window is small enough.
 class PoolOfThreads final : public PoolPrimitive {
@@ -187,6 +191,12 @@ class PoolOfThreads final : public PoolPrimitive {
         if (desc_.method == PoolMethod::kAverage) {
           return ForOutputs<kV>(Average<T, kV>{desc_, x.As<T>(), y.As<T>()});
         }
+        if constexpr (kV > 1 && std::is_same_v<Tap, uint8_t>) {
+          const bool is_usual = WithFixedWindow(desc_, [&]<int K, int S>(Fixed<K>, Fixed<S>) {
+            ForOutputs<kV>(FixedMaxAndTap<T, kV, K, S>{desc_, x.As<T>(), y.As<T>(), taps});
+          });
+          if (is_usual) return;
+        }
         ForOutputs<kV>(MaxAndTap<T, Tap, kV>{desc_, x.As<T>(), y.As<T>(), taps});
       });
     });
@@ -200,6 +210,12 @@ class PoolOfThreads final : public PoolPrimitive {
         constexpr int kV = decltype(together)::value;
         if (desc_.method == PoolMethod::kAverage) {
           return ForInputs<kV>(AverageGradient<T, kV>{desc_, dy.As<T>(), dx.As<T>()});
+        }
+        if constexpr (kV > 1 && std::is_same_v<Tap, uint8_t>) {
+          const bool is_usual = WithFixedWindow(desc_, [&]<int K, int S>(Fixed<K>, Fixed<S>) {
+            ForInputs<kV>(FixedMaxGradient<T, kV, K, S>{desc_, dy.As<T>(), taps, dx.As<T>()});
+          });
+          if (is_usual) return;
         }
         ForInputs<kV>(MaxGradient<T, Tap, kV>{desc_, dy.As<T>(), taps, dx.As<T>()});
       });
