@@ -22,6 +22,7 @@ import bundle as gpu_bundle  # noqa: E402
 import check  # noqa: E402
 import children  # noqa: E402
 import correctness  # noqa: E402
+import machine_code  # noqa: E402
 import peers as gpu_peers  # noqa: E402
 import profiling  # noqa: E402
 import report as gpu_report  # noqa: E402
@@ -229,6 +230,31 @@ class OutputTest(InAFolder):
         self.assertEqual(profiling.nan_line(chosen),
                          "cuDNN's call with bias and ReLU keeps NaN for 2 shapes (1 asked to "
                          "propagate it), gives 0 for 2; 0 have none")
+
+
+class MachineCodeTest(unittest.TestCase):
+    SASS = """		Function : _Z3onev
+        /*0000*/                   LDC R1, c[0x0][0x28] ;
+        /*0010*/              @!P0 LDG.E.128 R4, desc[UR4][R2.64] ;
+        /*0020*/                   LDG.E R8, desc[UR4][R2.64] ;
+        /*0030*/                   MUFU.RCP R9, R8 ;
+        /*0040*/               @P1 STG.E desc[UR4][R2.64], R4 ;
+        /*0050*/                   LDG.E R8, desc[UR4][R2.64] ;
+        /*0060*/                   STL [R1], R4 ;
+        /*0070*/                   NOP;
+"""
+
+    def test_counts_loads_divisions_registers_and_local_memory(self):
+        found = machine_code.kernels_of(self.SASS, " Function _Z3onev:  REG:20 STACK:0")
+        self.assertEqual(found, {"_Z3onev": machine_code.Counts(7, 2, 1, 1, 20)})
+
+    def test_names_the_bounds_that_are_broken(self):
+        counts = machine_code.Counts(7, 2, 1, 1, 20)
+        self.assertEqual(machine_code.broken(machine_code.Bound("one", 2, 1, 20, 1), counts), [])
+        self.assertEqual(machine_code.broken(machine_code.Bound("one", 3, 0, 19, 0), counts),
+                         ["2 loads before the first store, not at least 3",
+                          "1 divisions, not at most 0", "20 registers, not at most 19",
+                          "1 accesses to local memory, not at most 0"])
 
 
 class PeersTest(InAFolder):

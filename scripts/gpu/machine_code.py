@@ -1,0 +1,160 @@
+#!/usr/bin/env python3
+"""Bounds what nvcc makes of kernels that memory should limit: counts instructions of the machine
+code. Fails if a bound is broken.
+
+    scripts/gpu/machine_code.py --proto=build/ci/proto [--arch=80,90a] [--all] [FILE...]
+
+Compiles the device code of the files of BOUNDS, or of FILE, for the named architectures. --all
+prints the counts of every kernel. Needs nvcc and cuobjdump of the CUDA toolkit, but no GPU; without
+them exits with code 77.
+"""
+
+import argparse
+import dataclasses
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+SKIPPED = 77
+FLAGS = ["-DTRAINER_CUDA=1", "-DGFLAGS_IS_A_DLL=0", "-DGLOG_CUSTOM_PREFIX_SUPPORT", "-O3", "-DNDEBUG",
+         "--extended-lambda", "--expt-relaxed-constexpr", "-std=c++20", "-x", "cu", "-cubin",
+         "-Xcompiler=-fno-math-errno,-fno-trapping-math"]
+FUNCTION = re.compile(r"Function : (\S+)")
+INSTRUCTION = re.compile(r"^\s+/\*[0-9a-f]{4,}\*/\s+(?:@!?U?P\w+\s+)?([A-Z][\w.]*)", re.MULTILINE)
+USAGE = re.compile(r"Function (\S+):\s+REG:(\d+)")
+
+
+@dataclasses.dataclass(frozen=True)
+class Bound:
+    """Bounds for the kernels of a file whose readable name contains `kernel`."""
+    kernel: str
+    least_loads: int = 0     # loads from global memory before the first store
+    most_divisions: int = 0  # reciprocals and calls, by which the machine divides
+    most_registers: int = 64
+    most_local: int = 0      # accesses to local memory
+
+
+BOUNDS = {
+    "src/backend/cuda/kernels/lrn.cc": (
+        Bound("LrnForwardGroupsKernel<float, trainer::UsualPower>", least_loads=2),
+        Bound("LrnBackwardGroupsKernel<float, trainer::UsualPower>", least_loads=4)),
+    "src/backend/cuda/kernels/pool.cc": (
+        # A division per row of pixels, by its height.
+        Bound("FixedMaxAndTap<float, 4, 2, 2>", least_loads=4, most_divisions=2),
+        Bound("FixedMaxAndTap<float, 4, 3, 2>", least_loads=9, most_divisions=2),
+        Bound("FixedMaxGradient<float, 4, 2, 2>", least_loads=2, most_divisions=2),
+        Bound("FixedMaxGradient<float, 4, 3, 2>", least_loads=8, most_divisions=2)),
+    "src/layers/norm/layer_norm.cc": (
+        # Divisions per block only.
+        Bound("NeighbourSumsKernel", least_loads=8, most_divisions=4),
+        Bound("LongSumsKernel", least_loads=8, most_divisions=8)),
+}
+
+
+@dataclasses.dataclass
+class Counts:
+    instructions: int = 0
+    loads: int = 0
+    divisions: int = 0
+    local: int = 0
+    registers: int = 0
+
+
+def count(operations):
+    """Counts of one kernel, given its operations such as LDG.E.128."""
+    first_store = next((i for i, name in enumerate(operations) if name.startswith("STG")),
+                       len(operations))
+    return Counts(
+        instructions=sum(name != "NOP" for name in operations),
+        loads=sum(name.startswith("LDG") for name in operations[:first_store]),
+        divisions=sum(name.startswith(("MUFU.RCP", "CALL")) and name != "MUFU.RCP64H"
+                      for name in operations),
+        local=sum(name.startswith(("LDL", "STL")) for name in operations))
+
+
+def kernels_of(sass, usage):
+    """{mangled name: Counts} of what cuobjdump prints with -sass and with -res-usage."""
+    parts = FUNCTION.split(sass)[1:]
+    found = {name: count(INSTRUCTION.findall(text)) for name, text in zip(parts[::2], parts[1::2])}
+    for name, registers in USAGE.findall(usage):
+        if name in found:
+            found[name].registers = int(registers)
+    return found
+
+
+def broken(bound, counts):
+    """What of a bound does not hold, as words."""
+    limits = (("loads before the first store", counts.loads >= bound.least_loads,
+               f"at least {bound.least_loads}", counts.loads),
+              ("divisions", counts.divisions <= bound.most_divisions,
+               f"at most {bound.most_divisions}", counts.divisions),
+              ("registers", counts.registers <= bound.most_registers,
+               f"at most {bound.most_registers}", counts.registers),
+              ("accesses to local memory", counts.local <= bound.most_local,
+               f"at most {bound.most_local}", counts.local))
+    return [f"{value} {what}, not {limit}" for what, holds, limit, value in limits if not holds]
+
+
+def readable(names):
+    done = subprocess.run(["c++filt"], input="\n".join(names), capture_output=True, text=True,
+                          check=True)
+    return [name.replace("(anonymous namespace)::", "") for name in done.stdout.splitlines()]
+
+
+def compiled(nvcc, cuobjdump, file, arch, proto):
+    """{readable name: Counts} of a file's kernels."""
+    with tempfile.TemporaryDirectory() as folder:
+        cubin = f"{folder}/code.cubin"
+        done = subprocess.run(
+            [nvcc, *FLAGS, f"-arch=sm_{arch}", f"-I{ROOT}/include",
+             f"-I{ROOT}/src/{file.split('/')[1]}", f"-isystem={proto}",
+             "-isystem=/usr/include/hdf5/serial", ROOT / file, "-o", cubin],
+            capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            sys.exit(done.stderr)
+        sass, usage = (subprocess.run([cuobjdump, flag, cubin], capture_output=True, text=True,
+                                      check=True).stdout for flag in ("-sass", "-res-usage"))
+    found = kernels_of(sass, re.sub(r":\s*\n\s*", ": ", usage))
+    return dict(zip(readable(found), found.values()))
+
+
+def tool(name):
+    return shutil.which(name) or shutil.which(name, path="/usr/local/cuda/bin")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n", maxsplit=1)[0])
+    parser.add_argument("--proto", required=True, help="the generated headers of a build")
+    parser.add_argument("--arch", default="80,90a")
+    parser.add_argument("--all", action="store_true")
+    parser.add_argument("--cuobjdump", default=tool("cuobjdump"))
+    parser.add_argument("files", nargs="*", default=sorted(BOUNDS))
+    args = parser.parse_args()
+    nvcc = tool("nvcc")
+    if not nvcc or not args.cuobjdump:
+        print("machine code: skipped, there is no nvcc or no cuobjdump")
+        sys.exit(SKIPPED)
+    faults = 0
+    for file in args.files:
+        for arch in args.arch.split(","):
+            kernels = compiled(nvcc, args.cuobjdump, file, arch, args.proto)
+            for name, counts in kernels.items() if args.all else ():
+                print(f"{file} {arch}: {counts}: {name}")
+            for bound in BOUNDS.get(file, ()):
+                bounded = {name: c for name, c in kernels.items() if bound.kernel in name}
+                lines = [f"{name}: {line}" for name, c in bounded.items()
+                         for line in broken(bound, c)] or \
+                        ([] if bounded else [f"there is no kernel {bound.kernel}"])
+                faults += len(lines)
+                for line in lines:
+                    print(f"{file} {arch}: {line}")
+    print(f"machine code: {faults} bounds broken")
+    sys.exit(faults > 0)
+
+
+if __name__ == "__main__":
+    main()
