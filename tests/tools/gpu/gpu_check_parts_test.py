@@ -233,7 +233,7 @@ class OutputTest(InAFolder):
 
 
 class MachineCodeTest(unittest.TestCase):
-    SASS = """		Function : _Z3onev
+    SASS = """        Function : _Z3onev
         /*0000*/                   LDC R1, c[0x0][0x28] ;
         /*0010*/              @!P0 LDG.E.128 R4, desc[UR4][R2.64] ;
         /*0020*/                   LDG.E R8, desc[UR4][R2.64] ;
