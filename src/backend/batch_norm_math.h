@@ -9,6 +9,9 @@
 // functor that holds them, which is called with 0 to V - 1 instead of offsets. All addresses that
 // are OR-ed in Addresses() must be aligned to V elements.
 
+#include <type_traits>
+
+#include "batch_norm_moments.h"
 #include "trainer/backend/loops/pixel_chunks.h"
 #include "vector_access.h"
 
@@ -65,86 +68,6 @@ struct Deviations {
     return Deviations<T, Neighbours<T, V>>{LoadVector<V>(x, p.at), LoadVector<V>(origin, p.first)};
   }
   uintptr_t Addresses() const { return AddressOf(x); }
-};
-
-// Computes the mean and the variance of a channel from its chunks' deviations.
-template <class T>
-struct MomentsOfChunks {
-  const T* x;
-  const float* sums;  // result of SumPairs
-  PixelChunks in;
-  float *mean, *variance;
-
-  // Moments of a part of the pixels; `squares` is the sum of squared distances from their mean.
-  // Source: Chan, Golub, LeVeque, "Updating formulae and a pairwise algorithm for computing sample
-  // variances" (1979).
-  struct Part {
-    double count = 0, mean = 0, squares = 0;
-
-    HD void Add(const Part& other) {
-      if (other.count == 0) return;
-      const double gap = other.mean - mean, both = count + other.count;
-      squares += other.squares + gap * gap * count * other.count / both;
-      mean += gap * other.count / both;
-      count = both;
-    }
-  };
-  // Returns the moments of channel c over chunk k.
-  HD Part OfChunk(int64_t k, int64_t c) const {
-    const int64_t channels = in.rows.length, begin = k * in.chunk_rows;
-    const int64_t wish = begin + in.chunk_rows;
-    const double n = static_cast<double>((wish < in.rows.count ? wish : in.rows.count) - begin);
-    const double sum = sums[2 * k * channels + c], sum_squares = sums[(2 * k + 1) * channels + c];
-    const double own = Load(x[in.rows.Start(begin) + c * in.rows.inner]) + sum / n;
-    return {n, own, sum_squares - sum * sum / n};
-  }
-  // Stores the moments of channel c over all pixels.
-  HD void Finish(int64_t c, const Part& all) const {
-    mean[c] = static_cast<float>(all.mean);
-    variance[c] = static_cast<float>(all.squares > 0 ? all.squares / all.count : 0);
-  }
-};
-
-// The same on a GPU: all chunks' deviations are converted to distances from the channel's first
-// element, so that joining two chunks needs no division. In double precision this loses nothing,
-// since that element is as near to the mean as any other one.
-template <class T>
-struct MomentsFromOrigin {
-  const T* x;
-  const float* sums;  // result of SumPairs
-  PixelChunks in;
-  float *mean, *variance;
-
-  struct Part {
-    double count = 0, sum = 0, squares = 0;
-
-    HD void Add(const Part& other) {
-      count += other.count;
-      sum += other.sum;
-      squares += other.squares;
-    }
-  };
-  // Returns the element of a pixel in channel c.
-  HD double At(int64_t pixel, int64_t c) const {
-    const int64_t inner = in.rows.inner;
-    return Load(x[(inner == 1 ? pixel * in.rows.length : in.rows.Start(pixel)) + c * inner]);
-  }
-  // Returns the sums of channel c over chunk k.
-  HD Part OfChunk(int64_t k, int64_t c) const {
-    const int64_t channels = in.rows.length, begin = k * in.chunk_rows;
-    const int64_t wish = begin + in.chunk_rows;
-    const double n = static_cast<double>((wish < in.rows.count ? wish : in.rows.count) - begin);
-    const double sum = sums[2 * k * channels + c], squares = sums[(2 * k + 1) * channels + c];
-    const double gap = At(begin, c) - At(0, c);
-    return {n, sum + n * gap, squares + gap * (2 * sum + n * gap)};
-  }
-  // Stores the moments of channel c over all pixels.
-  HD void Finish(int64_t c, const Part& all) const {
-    const double distance = all.sum / all.count;
-    const double squares = all.squares - all.sum * distance;
-    mean[c] = static_cast<float>(At(0, c) + distance);
-    variance[c] = static_cast<float>(squares > 0 ? squares / all.count : 0);
-  }
 };
 
 // Computes the means of both sums over all pixels, and adds the sums to add_a and add_b unless
@@ -310,6 +233,43 @@ struct NormalFromInput {
   uintptr_t Addresses() const { return AddressOf(x) | AddressOf(mean) | AddressOf(inverse); }
 };
 
+// Returns the functor within g that has read x and the mean of its neighbours, or NoInput.
+struct NoInput {};
+template <class G>
+HD NoInput InputWithin(const G&) {
+  return {};
+}
+template <class T, bool kRelu, class X, class C>
+HD const Normalize<T, kRelu, X, C>& InputWithin(const Normalize<T, kRelu, X, C>& normalize) {
+  return normalize;
+}
+template <class T, bool kRelu, class N, class X>
+HD decltype(auto) InputWithin(const NormalizeAndAdd<T, kRelu, N, X>& sum) {
+  return InputWithin(sum.normalize);
+}
+template <class T, class N, class X>
+HD decltype(auto) InputWithin(const MaskedByInput<T, N, X>& masked) {
+  return InputWithin(masked.normalize);
+}
+template <class T, int V, class G>
+HD decltype(auto) InputWithin(const WrittenTogether<T, V, G>& written) {
+  return InputWithin(written.g);
+}
+
+// Does z.Read<V>(p) with the x and the mean that g has read, if it has: both functors have the same
+// arrays, which a compiler cannot know, so it would read them twice and keep both in registers.
+template <int V, class Z, class G>
+HD ReadBy<Z, V> ReadAfter(const Z& z, const Place& p, const G& g) {
+  constexpr bool kHasInput =
+      !std::is_same_v<std::remove_cvref_t<decltype(InputWithin(g))>, NoInput>;
+  if constexpr (kHasInput && requires { z.inverse; }) {
+    const auto& input = InputWithin(g);
+    return {input.x, input.mean, LoadVector<V>(z.inverse, p.c)};
+  } else {
+    return z.template Read<V>(p);
+  }
+}
+
 // The terms of the sums of g and g * z.
 template <class G, class Z>
 struct GradientSums {
@@ -321,7 +281,8 @@ struct GradientSums {
   }
   template <int V>
   HD auto Read(const Place& p) const {
-    return GradientSums<ReadBy<G, V>, ReadBy<Z, V>>{g.template Read<V>(p), z.template Read<V>(p)};
+    const auto read = g.template Read<V>(p);
+    return GradientSums<ReadBy<G, V>, ReadBy<Z, V>>{read, ReadAfter<V>(z, p, read)};
   }
   HD void Write() { WriteWhereThatIsDue(g); }
   uintptr_t Addresses() const { return g.Addresses() | z.Addresses(); }
@@ -338,9 +299,10 @@ struct InputGradient {
   }
   template <int V>
   HD auto Read(const Place& p) const {
+    const auto read = g.template Read<V>(p);
     return InputGradient<ReadBy<G, V>, ReadBy<Z, V>, Neighbours<float, V>>{
-        g.template Read<V>(p), z.template Read<V>(p), LoadVector<V>(factor, p.c),
-        LoadVector<V>(mean_g, p.c), LoadVector<V>(mean_gz, p.c)};
+        read, ReadAfter<V>(z, p, read), LoadVector<V>(factor, p.c), LoadVector<V>(mean_g, p.c),
+        LoadVector<V>(mean_gz, p.c)};
   }
   uintptr_t Addresses() const {
     return g.Addresses() | z.Addresses() | AddressOf(factor) | AddressOf(mean_g) |
