@@ -271,8 +271,13 @@ void AddSums(const Device& device, const ChannelSumsDesc& desc, F f, float* to) 
     return grouped_sums_internal::AddOnGpu(device, desc, f, to, nullptr);
   }
 #endif
-  MapRows(device, desc.channels, desc.outer * desc.inner,
-          grouped_sums_internal::SumOfChannel<F>{f, desc.channels, desc.inner, to});
+  (void)device;
+  if constexpr (kHasCpuLoop<F>) {
+    CpuRows(desc.channels, desc.outer * desc.inner,
+            grouped_sums_internal::SumOfChannel<F>{f, desc.channels, desc.inner, to});
+  } else {
+    RefuseF16();
+  }
 }
 
 // Adds to a[channel] and b[channel] the sums of the two numbers that f(place) returns, a SumPair.
@@ -285,8 +290,13 @@ void AddSumPairs(const Device& device, const ChannelSumsDesc& desc, F f, float* 
     return grouped_sums_internal::AddOnGpu(device, desc, f, a, b);
   }
 #endif
-  using Task = grouped_sums_internal::PairsOfChannels<F>;
-  ForEach(device, (desc.channels + Task::kChannels - 1) / Task::kChannels, Task{f, desc, a, b});
+  (void)device;
+  if constexpr (kHasCpuLoop<F>) {
+    using Task = grouped_sums_internal::PairsOfChannels<F>;
+    ParallelFor((desc.channels + Task::kChannels - 1) / Task::kChannels, Task{f, desc, a, b});
+  } else {
+    RefuseF16();
+  }
 }
 
 }  // namespace trainer
