@@ -225,8 +225,9 @@ struct SumOfChannel {
   float* to;
   template <class Row>
   HD void operator()(const Row& row) const {
+    const auto terms = TermsOfChannel(f, row.index);
     const float sum = row.Sum([&](int64_t i) {
-      return f(FlatPlace{row.index, i, channels, inner});
+      return terms(FlatPlace{row.index, i, channels, inner});
     });
     row.Once([&] { to[row.index] += sum; });
   }
