@@ -65,17 +65,38 @@ struct ScaleShiftAll {
   }
 };
 
+// Returns how many neighbours in memory are repetitions of one small element.
+int64_t NeighbouringRepetitions(const Broadcast& broadcast) {
+  return broadcast.stride[0] == 0 ? std::max<int64_t>(1, broadcast.length[0]) : 1;
+}
+
+// Returns the distance in memory between groups of such neighbours, or -1 if it is not always the
+// same.
+int64_t DistanceOfRepetitions(const Broadcast& broadcast) {
+  int64_t distance = 0, step = 1;
+  for (int d = 0; d < broadcast.digits; ++d) {
+    if (d > 0 && broadcast.stride[d] == 0) {
+      if (distance != 0) return -1;
+      distance = step;
+    }
+    step *= broadcast.length[d];
+  }
+  return distance;
+}
+
 // Returns dy * x (or dy) at the repetitions of a small element: the channels of AddSums are the
 // small elements.
 template <class T>
 struct RepetitionTerms {
   Broadcast broadcast;
+  int64_t distance;  // see DistanceOfRepetitions
   const T *dy, *x;
 
   HD auto OfChannel(int64_t small) const {
     const int64_t start = broadcast.PlaceOf(small, true);
     return [start, this](const auto& place) {
-      const int64_t at = start + broadcast.PlaceOf(place.Term(), false);
+      const int64_t at = start + (distance >= 0 ? place.Outer() * distance + place.Inner()
+                                                : broadcast.PlaceOf(place.Term(), false));
       return x == nullptr ? Load(dy[at]) : Load(dy[at]) * Load(x[at]);
     };
   }
@@ -129,10 +150,10 @@ void ReduceBroadcast(const Device& device, const Broadcast& broadcast, const Con
   DispatchDtype(dy.dtype, [&](auto tag) {
     using T = typename decltype(tag)::Type;
     const T* factor = x == nullptr ? nullptr : x->As<T>();
-    const bool repeats = broadcast.stride[0] == 0;  // neighbours in memory are repetitions
-    const int64_t inner = repeats ? std::max<int64_t>(1, broadcast.length[0]) : 1;
+    const int64_t inner = NeighbouringRepetitions(broadcast);
     AddSums(device, {repetitions / inner, broadcast.small_count, inner},
-            RepetitionTerms<T>{broadcast, dy.As<T>(), factor}, to);
+            RepetitionTerms<T>{broadcast, DistanceOfRepetitions(broadcast), dy.As<T>(), factor},
+            to);
   });
 }
 

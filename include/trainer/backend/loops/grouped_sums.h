@@ -33,8 +33,10 @@ HD auto TermsOfChannel(const F& f, int64_t channel) {
 // Element number `term` of the sum of a channel on the CPU.
 struct FlatPlace {
   int64_t channel, term, channels, inner;
-  // Returns the term's number, from 0 to outer * inner.
+  // Returns the term's number, from 0 to outer * inner, and its two coordinates.
   HD int64_t Term() const { return term; }
+  HD int64_t Outer() const { return term / inner; }
+  HD int64_t Inner() const { return term % inner; }
   // Returns the offset in memory of the tensor (outer, channels, inner).
   HD int64_t At() const { return (term / inner * channels + channel) * inner + term % inner; }
 };
@@ -49,6 +51,8 @@ HD int64_t Smaller(int64_t a, int64_t b) { return a < b ? a : b; }
 struct SplitPlace {
   int64_t channel, outer, at_inner, channels, inner;
   HD int64_t Term() const { return outer * inner + at_inner; }
+  HD int64_t Outer() const { return outer; }
+  HD int64_t Inner() const { return at_inner; }
   HD int64_t At() const { return (outer * channels + channel) * inner + at_inner; }
 };
 
@@ -153,8 +157,8 @@ __global__ void __launch_bounds__(map_internal::kBlock)
       for (int y = 0; y < kTileTerms; ++y) all += parts[s][y][threadIdx.x];
       if (out.partials != nullptr) {
         out.partials[(chunk * kSums + s) * in.channels + c] = all;
-      } else if (out.to[s] != nullptr) {
-        out.to[s][c] += all;
+      } else if (float* const to = s == 0 ? out.to[0] : out.to[1]; to != nullptr) {
+        to[c] += all;
       }
     }
     __syncthreads();
