@@ -3,6 +3,7 @@
 #include <cmath>
 #include <functional>
 #include <random>
+#include <tuple>
 
 #include "cuda/gpu_testing.h"
 #include "trainer/backend/loops/map_random.h"
@@ -83,18 +84,25 @@ TEST_F(AlignmentTest, BatchNormTakesTensorsAnywhere) {
 }
 
 TEST_F(AlignmentTest, PoolsTakeTensorsAnywhere) {
-  for (const PoolMethod method : {PoolMethod::kMax, PoolMethod::kAverage}) {
+  const auto out = [](int64_t in, int64_t kernel, int64_t stride) {
+    return (in - kernel + stride - 1) / stride + 1;
+  };
+  for (const auto& [method, kernel, stride] : {std::tuple(PoolMethod::kMax, 3, 2),
+                                               {PoolMethod::kMax, 2, 2},
+                                               {PoolMethod::kMax, 3, 1},
+                                               {PoolMethod::kMax, 3, 3},
+                                               {PoolMethod::kAverage, 3, 2}}) {
     const PoolDesc desc{.method = method,
                         .batch = 2,
                         .channels = 8,
                         .in_h = 7,
                         .in_w = 6,
-                        .out_h = 3,
-                        .out_w = 3,
-                        .kernel_h = 3,
-                        .kernel_w = 3,
-                        .stride_h = 2,
-                        .stride_w = 2};
+                        .out_h = out(7, kernel, stride),
+                        .out_w = out(6, kernel, stride),
+                        .kernel_h = kernel,
+                        .kernel_w = kernel,
+                        .stride_h = stride,
+                        .stride_w = stride};
     ExpectAlike([&](size_t gap) {
       const auto plan = device().NewPool(desc);
       const OnDevice<std::byte> kept(device(), plan->WorkspaceBytes());
