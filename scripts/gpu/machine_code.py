@@ -34,24 +34,26 @@ class Bound:
     kernel: str
     least_loads: int = 0     # loads from global memory before the first store
     most_divisions: int = 0  # reciprocals and calls, by which the machine divides
+    most_instructions: int = 1000
     most_registers: int = 64
     most_local: int = 0      # accesses to local memory
 
 
 BOUNDS = {
     "src/backend/cuda/kernels/lrn.cc": (
-        Bound("LrnForwardGroupsKernel<float, trainer::UsualPower>", least_loads=2),
-        Bound("LrnBackwardGroupsKernel<float, trainer::UsualPower>", least_loads=4)),
+        # The number of tiles is divided once; a square root may call, once for each element.
+        Bound("LrnForwardGroupsKernel<float, trainer::UsualPower>", 2, 11, 500),
+        Bound("LrnBackwardGroupsKernel<float, trainer::UsualPower>", 4, 11, 650)),
     "src/backend/cuda/kernels/pool.cc": (
-        # A division per row of pixels, by its height.
-        Bound("FixedMaxAndTap<float, 4, 2, 2>", least_loads=4, most_divisions=2),
-        Bound("FixedMaxAndTap<float, 4, 3, 2>", least_loads=9, most_divisions=2),
-        Bound("FixedMaxGradient<float, 4, 2, 2>", least_loads=2, most_divisions=2),
-        Bound("FixedMaxGradient<float, 4, 3, 2>", least_loads=8, most_divisions=2)),
+        # A row of pixels is divided by the height once.
+        Bound("FixedMaxAndTap<float, 4, 2, 2>", 4, 3, 400),
+        Bound("FixedMaxAndTap<float, 4, 3, 2>", 9, 3, 530),
+        Bound("FixedMaxGradient<float, 4, 2, 2>", 2, 3, 300),
+        Bound("FixedMaxGradient<float, 4, 3, 2>", 8, 3, 420)),
     "src/layers/norm/layer_norm.cc": (
-        # Divisions per block only.
-        Bound("NeighbourSumsKernel", least_loads=8, most_divisions=4),
-        Bound("LongSumsKernel", least_loads=8, most_divisions=8)),
+        # Only the place of a block's chunk is divided.
+        Bound("NeighbourSumsKernel<trainer::LayerNormParamTerms<float>", 8, 3, 750),
+        Bound("LongSumsKernel<trainer::LayerNormParamTerms<float>", 8, 5, 800)),
 }
 
 
@@ -92,6 +94,8 @@ def broken(bound, counts):
                f"at least {bound.least_loads}", counts.loads),
               ("divisions", counts.divisions <= bound.most_divisions,
                f"at most {bound.most_divisions}", counts.divisions),
+              ("instructions", counts.instructions <= bound.most_instructions,
+               f"at most {bound.most_instructions}", counts.instructions),
               ("registers", counts.registers <= bound.most_registers,
                f"at most {bound.most_registers}", counts.registers),
               ("accesses to local memory", counts.local <= bound.most_local,

@@ -250,10 +250,11 @@ class MachineCodeTest(unittest.TestCase):
 
     def test_names_the_bounds_that_are_broken(self):
         counts = machine_code.Counts(7, 2, 1, 1, 20)
-        self.assertEqual(machine_code.broken(machine_code.Bound("one", 2, 1, 20, 1), counts), [])
-        self.assertEqual(machine_code.broken(machine_code.Bound("one", 3, 0, 19, 0), counts),
+        self.assertEqual(machine_code.broken(machine_code.Bound("one", 2, 1, 7, 20, 1), counts), [])
+        self.assertEqual(machine_code.broken(machine_code.Bound("one", 3, 0, 6, 19, 0), counts),
                          ["2 loads before the first store, not at least 3",
-                          "1 divisions, not at most 0", "20 registers, not at most 19",
+                          "1 divisions, not at most 0", "7 instructions, not at most 6",
+                          "20 registers, not at most 19",
                           "1 accesses to local memory, not at most 0"])
 
 
