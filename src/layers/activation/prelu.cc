@@ -1,3 +1,5 @@
+#include <cstdint>
+
 #include "shared/checks.h"
 #include "trainer/backend/loops/grouped_sums.h"
 
@@ -8,7 +10,13 @@ namespace {
 // channels share counts as one channel.
 struct Channels {
   int64_t channels, inner;
-  HD int64_t Of(int64_t i) const { return i / inner % channels; }
+  bool is_small = false;  // indices have 31 bits: dividing these takes less time
+
+  HD int64_t Of(int64_t i) const {
+    if (!is_small) return i / inner % channels;
+    const auto at = static_cast<uint32_t>(i), step = static_cast<uint32_t>(inner);
+    return at / step % static_cast<uint32_t>(channels);
+  }
 };
 
 // y = x for x > 0, else slope[channel] * x.
@@ -52,6 +60,7 @@ class PRelu final : public Layer {
     const Shape& in = ctx.Input(0);
     const Rows rows = AxisRows(in, 1);
     channels_ = param.channel_shared() ? Channels{1, in.Count()} : Channels{in[1], rows.inner};
+    channels_.is_small = in.Count() <= INT32_MAX;
     caffe::FillerParameter filler = param.filler();
     if (!param.has_filler()) filler.set_value(0.25f);
     ctx.Param("slope", param.channel_shared() ? Shape{} : Shape{in[1]}, filler);
