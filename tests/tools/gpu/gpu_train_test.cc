@@ -76,6 +76,16 @@ TEST_F(GpuTrainTest, TheCpuTakesFloat16AsBFloat16AndSaysSoOnce) {
   EXPECT_EQ(cpu.err.find(said), cpu.err.rfind(said));
 }
 
+TEST_F(GpuTrainTest, LayersThatNoLibraryComputesAreWarnedOf) {
+  const std::vector<std::string> one = {"--set", "max_iter=1"};
+  EXPECT_THAT(job_.TrainOnGpu(one).err, Not(HasSubstr("own kernels on the GPU")));
+  const Outcome outcome = job_.TrainOnGpu(one, "refuse=cublasLtMatmulAlgo");
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_THAT(outcome.err, HasSubstr("slower than those of cuDNN and cuBLAS: 'ip'; the first one "
+                                     "because of net.prototxt:"));
+  EXPECT_THAT(outcome.err, HasSubstr(": cublasLt: it has no algorithm for this; 'trainer "));
+}
+
 TEST_F(GpuTrainTest, TheFlagWinsOverTheSolver) {
   job_.solver = Edited(job_.solver, "solver_mode: CPU", "solver_mode: GPU device_id: 1");
   const std::vector<std::string> one = job_.TrainCommand({"--set", "max_iter=1"});
