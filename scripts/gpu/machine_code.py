@@ -40,6 +40,13 @@ class Bound:
 
 
 BOUNDS = {
+    "src/backend/cuda/kernels/batch_norm.cc": (
+        # Only a chunk's place is divided, and the channel's sums at the end.
+        Bound("JoinChunksKernel<trainer::MomentsFromOrigin<float>", 12, 11, 1200),
+        Bound("MapPixelsKernel<4, float, trainer::InputGradient<trainer::MaskedByInput", 20, 0, 450,
+              96),
+        Bound("SumChunksKernel<4, trainer::GradientSums<trainer::MaskedByInput<float", 20, 10, 950,
+              96)),
     "src/backend/cuda/kernels/lrn.cc": (
         # The number of tiles is divided once; a square root may call, once for each element.
         Bound("LrnForwardGroupsKernel<float, trainer::UsualPower>", 2, 11, 500),
