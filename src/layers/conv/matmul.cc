@@ -1,4 +1,5 @@
 #include "shared/checks.h"
+#include "shared/skipped_kernels.h"
 #include "trainer/backend/memory/nchw_copy.h"
 #include "trainer/backend/memory/scratch_layout.h"
 #include "trainer/base/text/text.h"
@@ -104,7 +105,12 @@ class MatMul final : public Layer {
   }
 
   std::string kernel() const override { return forward_->kernel(); }
-  std::vector<std::string> skipped_kernels() const override { return forward_->skipped_kernels(); }
+  std::vector<std::string> skipped_kernels() const override {
+    std::vector<std::string> lines = forward_->skipped_kernels();
+    AppendSkippedKernels("gradient of the first bottom", a_gradient_.get(), &lines);
+    AppendSkippedKernels("gradient of the second bottom", b_gradient_.get(), &lines);
+    return lines;
+  }
   int64_t Macs() const override { return items_ * m_ * n_ * k_; }
 
  private:

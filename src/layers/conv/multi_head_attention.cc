@@ -1,4 +1,5 @@
 #include "shared/checks.h"
+#include "shared/skipped_kernels.h"
 #include "trainer/backend/memory/scratch_layout.h"
 #include "trainer/base/text/text.h"
 
@@ -90,6 +91,18 @@ class MultiHeadAttention final : public Layer {
   }
 
   std::string kernel() const override { return attention_->kernel(); }
+  std::vector<std::string> skipped_kernels() const override {
+    std::vector<std::string> lines;
+    AppendSkippedKernels("input projection", project_in_.get(), &lines);
+    AppendSkippedKernels("output projection", project_out_.get(), &lines);
+    AppendSkippedKernels("weight gradient of the input projection", in_weight_gradient_.get(),
+                         &lines);
+    AppendSkippedKernels("weight gradient of the output projection", out_weight_gradient_.get(),
+                         &lines);
+    AppendSkippedKernels("data gradient of the input projection", in_gradient_.get(), &lines);
+    AppendSkippedKernels("data gradient of the output projection", out_gradient_.get(), &lines);
+    return lines;
+  }
   int64_t Macs() const override { return 4 * rows_ * channels_ * channels_ + desc_.Macs(); }
 
  private:

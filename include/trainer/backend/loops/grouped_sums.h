@@ -9,6 +9,9 @@
 //   };
 //   AddSums(device, ChannelSumsDesc::Of(shape, 1), Slope{x, dy}, sums);
 
+#include <algorithm>
+#include <type_traits>
+
 #include "trainer/backend/loops/reduce.h"
 #include "trainer/backend/primitives/channel_sums.h"
 
@@ -237,8 +240,9 @@ struct SumOfChannel {
   }
 };
 
-// Adds the two sums of kChannels neighbouring channels.
-template <class F>
+// Adds the two sums of kChannels neighbouring channels. Contiguous is std::true_type if inner is 1,
+// so that channels are neighbours in memory and their loop can be vectorised.
+template <class F, class Contiguous>
 struct PairsOfChannels {
   static constexpr int kChannels = 16;
   F f;
@@ -247,11 +251,11 @@ struct PairsOfChannels {
   HD void operator()(int64_t task) const {
     const int64_t first = task * kChannels, left = desc.channels - first;
     const int count = left < kChannels ? static_cast<int>(left) : kChannels;
-    const int64_t terms = desc.outer * desc.inner;
+    const int64_t inner = Contiguous::value ? 1 : desc.inner, terms = desc.outer * inner;
     float sum_a[kChannels] = {}, sum_b[kChannels] = {};
     for (int64_t i = 0; i < terms; ++i) {
       for (int c = 0; c < count; ++c) {
-        const SumPair term = f(FlatPlace{first + c, i, desc.channels, desc.inner});
+        const SumPair term = f(FlatPlace{first + c, i, desc.channels, inner});
         sum_a[c] += term.a;
         sum_b[c] += term.b;
       }
@@ -297,8 +301,12 @@ void AddSumPairs(const Device& device, const ChannelSumsDesc& desc, F f, float* 
 #endif
   (void)device;
   if constexpr (kHasCpuLoop<F>) {
-    using Task = grouped_sums_internal::PairsOfChannels<F>;
-    ParallelFor((desc.channels + Task::kChannels - 1) / Task::kChannels, Task{f, desc, a, b});
+    const auto add = [&](auto contiguous) {
+      using Task = grouped_sums_internal::PairsOfChannels<F, decltype(contiguous)>;
+      ParallelFor((desc.channels + Task::kChannels - 1) / Task::kChannels, Task{f, desc, a, b},
+                  MinChunk(desc.outer * desc.inner * Task::kChannels));
+    };
+    desc.inner == 1 ? add(std::true_type{}) : add(std::false_type{});
   } else {
     RefuseF16();
   }
