@@ -81,8 +81,8 @@ if(TRAINER_CUDA STREQUAL "AUTO")
   if(CMAKE_CUDA_COMPILER AND EXISTS /dev/nvidiactl)
     set(TRAINER_CUDA_MODE ON)
   elseif(CMAKE_CUDA_COMPILER)
-    message(NOTICE "trainer: no code for GPUs: this machine has nvcc (${CMAKE_CUDA_COMPILER}), but no GPU. "
-                   "For the GPUs of other machines, configure again with -DTRAINER_CUDA=ON")
+    message(NOTICE "trainer: no code for GPUs: this machine has nvcc (${CMAKE_CUDA_COMPILER}), but no "
+                   "GPU. For the GPUs of other machines, configure again with -DTRAINER_CUDA=ON")
   endif()
 endif()
 if(NOT TRAINER_CUDA_MODE MATCHES "^(ON|OFF|EMULATED)$")

@@ -38,8 +38,8 @@ class Bundle:
 
     @functools.cached_property
     def query(self):
-        """What the program tells of this machine; {} if it fails. The first use starts the program,
-        so that it belongs into a step."""
+        """What the program tells of this machine; {} if it fails. The first use starts the program
+        and may take long, so it must be within a step."""
         self.__dict__["query"] = {}  # stays if the step is ended meanwhile
         try:
             done = children.run([self.trainer, "device_query", "--json"], 20)

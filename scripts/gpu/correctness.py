@@ -69,8 +69,8 @@ def gpu_losses(bundle, result, seconds):
 
 
 def for_each_run(runs, start, finish, fail):
-    """Calls finish(net, mode, start(net, mode)) for each run, or fail(text). Several run at once, as
-    the host is most of the work of such short runs."""
+    """Calls finish(net, mode, start(net, mode)) for each run, or fail(text). Several run at once,
+    because such short runs compute most of the time on the host."""
     with children.threads(min(4, (os.cpu_count() or 2) // 2)) as pool:
         waiting = {pool.submit(start, *key): key for key in runs}
         for done in concurrent.futures.as_completed(waiting):
@@ -92,8 +92,8 @@ def libraries(bundle, result, seconds):
     jobs = {(net, mode): Job(bundle.data, net, f"_default_{mode}") for net, mode in runs}
 
     def start(net, mode):
-        return children.run_well(jobs[net, mode].command(bundle.small(3, 1), ["--gpu=0", *FLAGS[mode]]),
-                                 end - time.monotonic())
+        command = jobs[net, mode].command(bundle.small(3, 1), ["--gpu=0", *FLAGS[mode]])
+        return children.run_well(command, end - time.monotonic())
 
     def finish(net, mode, text):
         own = OWN_KERNELS.search(text)

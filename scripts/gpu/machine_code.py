@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Bounds what nvcc makes of kernels that memory should limit: counts instructions of the machine
-code. Fails if a bound is broken.
+"""Bounds the machine code that nvcc makes of kernels that memory should limit: counts its
+instructions. Fails if a bound is broken.
 
     scripts/gpu/machine_code.py --proto=build/ci/proto [--arch=80,90a] [--all] [FILE...]
 
@@ -20,8 +20,9 @@ import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SKIPPED = 77
-FLAGS = ["-DTRAINER_CUDA=1", "-DGFLAGS_IS_A_DLL=0", "-DGLOG_CUSTOM_PREFIX_SUPPORT", "-O3", "-DNDEBUG",
-         "--extended-lambda", "--expt-relaxed-constexpr", "-std=c++20", "-x", "cu", "-cubin",
+FLAGS = ["-DTRAINER_CUDA=1", "-DGFLAGS_IS_A_DLL=0", "-DGLOG_CUSTOM_PREFIX_SUPPORT", "-O3",
+         "-DNDEBUG", "--extended-lambda", "--expt-relaxed-constexpr", "-std=c++20", "-x", "cu",
+         "-cubin",
          "-Xcompiler=-fno-math-errno,-fno-trapping-math"]
 FUNCTION = re.compile(r"Function : (\S+)")
 INSTRUCTION = re.compile(r"^\s+/\*[0-9a-f]{4,}\*/\s+(?:@!?U?P\w+\s+)?([A-Z][\w.]*)", re.MULTILINE)
@@ -96,7 +97,7 @@ def kernels_of(sass, usage):
 
 
 def broken(bound, counts):
-    """What of a bound does not hold, as words."""
+    """Returns a text for each part of a bound that does not hold."""
     limits = (("loads before the first store", counts.loads >= bound.least_loads,
                f"at least {bound.least_loads}", counts.loads),
               ("divisions", counts.divisions <= bound.most_divisions,

@@ -69,13 +69,15 @@ def fused_lines(times):
 
 def nan_line(chosen):
     """What the trials of cuDNN's convolution with bias and ReLU gave for NaN, by the choices kept:
-    lines 'checksum, GPU and libraries, key, algorithm math fusion [workspace]' with tabs between."""
+    lines 'checksum, GPU and libraries, key, algorithm math fusion [workspace]' with tabs between.
+    """
     texts = chosen.read_text(encoding="utf-8").splitlines() if chosen.exists() else []
     lines = [line.split("\t") for line in texts]
     found = collections.Counter(line[3].split()[2] for line in lines
                                 if len(line) == 4 and line[2].startswith("forward "))
     return (f"cuDNN's call with bias and ReLU keeps NaN for {found['1'] + found['3']} shapes "
-            f"({found['3']} asked to propagate it), gives 0 for {found['2']}; {found['0']} have none")
+            f"({found['3']} asked to propagate it), gives 0 for {found['2']}; "
+            f"{found['0']} have none")
 
 
 def kernels(bundle, result, seconds):

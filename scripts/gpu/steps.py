@@ -1,7 +1,8 @@
 """The steps of check.py, most important first, with their needs and times.
 
-What one learns first survives an early end. The times add up to less than the total, so each step has its own time even if the others need all
-of theirs. Later steps may use the time that a step leaves, up to twice their own.
+An early end therefore loses the least important ones. The times add up to less than the total, so
+each step has its own time even if the others need all of theirs. Later steps may use the time that
+a step leaves, up to twice their own.
 """
 
 import dataclasses

@@ -3,6 +3,10 @@
 // happens.
 
 #include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <iterator>
 
 #include "cuda/conv_run.h"
 #include "support/temp_folder.h"

@@ -5,6 +5,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <string>
+
 #include "support/net_text.h"
 #include "support/test_device.h"
 #include "trainer/backend/device/cpu_device.h"
@@ -31,9 +33,9 @@ layer { name: "ip" type: "InnerProduct" bottom: "conv" top: "ip"
 layer { name: "loss" type: "SoftmaxWithLoss" bottom: "ip" bottom: "y" top: "loss" }
 )";
 
-std::string WarningOn(const Device& device) {
+std::string WarningOn(const Device& device, const std::string& text = kOwnKernelsNet) {
   ParamStore params(device);
-  const Net net(NetFromText(kOwnKernelsNet), QuietOptions(caffe::TRAIN), device, params);
+  const Net net(NetFromText(text), QuietOptions(caffe::TRAIN), device, params);
   return DescribeOwnKernels(net, device);
 }
 
@@ -62,6 +64,25 @@ TEST(OwnKernelsTest, AllLayersAreNamed) {
   emulated_gpu::RefuseLibraryCalls("cudnnGet");
   emulated_gpu::RefuseLibraryCalls("cublasLtMatmulAlgo");
   EXPECT_THAT(WarningOn(*MakeGpuDevice({})), HasSubstr("cuBLAS: 'conv', 'ip'; "));
+  emulated_gpu::Reset();
+}
+
+TEST(OwnKernelsTest, TheProductsOfAttentionAndMatMulCount) {
+  constexpr char kSequences[] = R"(
+layer { name: "data" type: "DummyData" top: "x" dummy_data_param {
+  shape { dim: 2 dim: 4 dim: 8 } data_filler { type: "gaussian" } } }
+layer { name: "mix" type: "MultiHeadAttention" bottom: "x" top: "mixed"
+        attention_param { num_heads: 2 } }
+layer { name: "product" type: "MatMul" bottom: "mixed" bottom: "x" top: "product"
+        matmul_param { transpose_b: true } }
+layer { name: "loss" type: "Reduction" bottom: "product" top: "loss" loss_weight: 1 }
+)";
+  emulated_gpu::Reset();
+  EXPECT_EQ(WarningOn(*MakeGpuDevice({}), kSequences), "");
+  emulated_gpu::RefuseLibraryCalls("cublasLtMatmulAlgo");
+  EXPECT_THAT(WarningOn(*MakeGpuDevice({}), kSequences),
+              HasSubstr("cuBLAS: 'mix', 'product'; the first one because of net.prototxt:4:1: "
+                        "input projection: cublasLt: "));
   emulated_gpu::Reset();
 }
 #endif

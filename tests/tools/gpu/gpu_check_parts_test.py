@@ -207,9 +207,10 @@ class OutputTest(InAFolder):
                          ["--error-exitcode=99", "--filter", "kns=trainer"])
 
     def test_the_warning_about_own_kernels_is_found(self):
-        text = ("W1127 run.cc:3] these layers use the program's own kernels on the GPU, which may be "
-                "10 to 100 times slower than those of cuDNN and cuBLAS: 'conv', 'ip'; the first one "
-                "because of net.prototxt:4:1: forward: cuDNN: no; 'trainer device_query' lists\n")
+        text = ("W1127 run.cc:3] these layers use the program's own kernels on the GPU, which may "
+                "be 10 to 100 times slower than those of cuDNN and cuBLAS: 'conv', 'ip'; the first "
+                "one because of net.prototxt:4:1: forward: cuDNN: no; 'trainer device_query' lists"
+                "\n")
         found = correctness.OWN_KERNELS.search(text)
         self.assertEqual(found.groups(), ("'conv', 'ip'", "net.prototxt:4:1: forward: cuDNN: no"))
 
@@ -301,8 +302,9 @@ class PeersTest(InAFolder):
             self.assertEqual(peer.setting, "eager")
 
     def test_of_other_rows_pause_while_some_are_measured(self):
-        peers = self.peers('case "$*" in *sys.prefix*) exit;; *lenet*) echo \'{"ready": true, "setting": "x", '
-                           '"torch": "2", "cudnn": 9}\';; esac; while :; do sleep 0.1; done')
+        peers = self.peers('case "$*" in *sys.prefix*) exit;; *lenet*) echo \'{"ready": true, '
+                           '"setting": "x", "torch": "2", "cudnn": 9}\';; esac; '
+                           'while :; do sleep 0.1; done')
         first, other = peers.peers
         peers.settle([first], PATIENT)
         stat = pathlib.Path(f"/proc/{peers.peers[other].process.pid}/stat")
