@@ -1,5 +1,6 @@
 #include "cuda/ops.h"
 #include "cuda/pixel_loops.h"
+#include "trainer/backend/loops/grouped_sums.h"
 
 namespace trainer::cuda {
 namespace {
@@ -73,21 +74,15 @@ void AddColumnsOnGpu(const PixelLoops& loops, int64_t rows, int64_t columns, con
   loops.JoinChunks(in, AddChunks{partials, columns, to});
 }
 
-// Sums channels whose elements are neighbours in memory, with a block per channel.
+// Returns the terms of sums along any axis: x, or x * times.
 template <class T>
-__global__ void __launch_bounds__(map_internal::kBlock)
-    ChannelKernel(Product<T> f, ChannelSumsDesc desc, float* to) {
-  const int64_t count = desc.outer * desc.inner;
-  for (int64_t c = blockIdx.x; c < desc.channels; c += gridDim.x) {
-    float sum = 0;
-    for (int64_t i = threadIdx.x; i < count; i += blockDim.x) {
-      sum += f((i / desc.inner * desc.channels + c) * desc.inner + i % desc.inner);
-    }
-    sum = reduce_internal::SumOfBlock(sum);
-    if (threadIdx.x == 0) to[c] += sum;
-    __syncthreads();
+struct ProductTerms {
+  Product<T> product;
+  template <class Place>
+  HD float operator()(const Place& place) const {
+    return product(place.At());
   }
-}
+};
 
 }  // namespace
 
@@ -100,8 +95,7 @@ void AddChannelSums(const Device& device, const ChannelSumsDesc& desc, const Con
     if (desc.inner == 1) {
       return AddColumnsOnGpu(PixelLoops(device), desc.outer, desc.channels, f, to);
     }
-    Launch(device, ChannelKernel<T>, loops_internal::Blocks(desc.channels), map_internal::kBlock, f,
-           desc, to);
+    AddSums(device, desc, ProductTerms<T>{f}, to);
   });
 }
 

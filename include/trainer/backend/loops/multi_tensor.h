@@ -13,10 +13,7 @@ namespace trainer {
 namespace segments_internal {
 
 #ifdef TRAINER_DEVICE_CODE
-// Four floats that are read or written at once.
-struct alignas(16) Four {
-  float x[4];
-};
+using Four = map_internal::Four<float>;
 
 // Writes the new value of element i of a weight to its packed copy.
 __device__ inline void StoreCopy(const PackedWeight& copy, int64_t i, float value) {
