@@ -193,7 +193,7 @@ class PoolOfThreads final : public PoolPrimitive {
         }
         if constexpr (kV > 1 && std::is_same_v<Tap, uint8_t>) {
           const bool is_usual = WithFixedWindow(desc_, [&]<int K, int S>(Fixed<K>, Fixed<S>) {
-            WithWidth<T>([&]<int W>(Fixed<W>) {
+            WithWidth<FixedMaxAndTap<T, 8, K, S>>([&]<int W>(Fixed<W>) {
               ForOutputs<W>(FixedMaxAndTap<T, W, K, S>{desc_, x.As<T>(), y.As<T>(), taps});
             });
           });
@@ -215,7 +215,7 @@ class PoolOfThreads final : public PoolPrimitive {
         }
         if constexpr (kV > 1 && std::is_same_v<Tap, uint8_t>) {
           const bool is_usual = WithFixedWindow(desc_, [&]<int K, int S>(Fixed<K>, Fixed<S>) {
-            WithWidth<T>([&]<int W>(Fixed<W>) {
+            WithWidth<FixedMaxGradient<T, 8, K, S>>([&]<int W>(Fixed<W>) {
               ForInputs<W>(FixedMaxGradient<T, W, K, S>{desc_, dy.As<T>(), taps, dx.As<T>()});
             });
           });
@@ -266,10 +266,10 @@ class PoolOfThreads final : public PoolPrimitive {
                                           : f(std::integral_constant<int, 1>());
   }
   // Calls f with the number of channels that a thread of a FixedMax functor takes, if groups of 4
-  // are aligned: 16 bytes if possible, so that fewer threads compute places.
-  template <class T, class F>
+  // are aligned: 8 if `Eight`, the functor for these, fits, so that fewer threads compute places.
+  template <class Eight, class F>
   void WithWidth(const F& f) const {
-    if constexpr (sizeof(T) == 2) {
+    if constexpr (Eight::kFits) {
       if (desc_.channels % 8 == 0) return f(Fixed<8>());
     }
     f(Fixed<4>());

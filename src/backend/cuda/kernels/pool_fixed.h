@@ -24,6 +24,9 @@ HD bool IsWithin(int32_t at, int32_t length) {
 // Writes y for V channels and, unless `taps` is null, the winners' taps: see MaxAndTap.
 template <class T, int V, int K, int S>
 struct FixedMaxAndTap {
+  // Whether V channels are at most 16 bytes, and nvcc needs no local memory beyond 64 registers.
+  static constexpr bool kFits =
+      V * sizeof(T) <= 16 && (V < 8 || K < 3 || !std::is_same_v<T, BFloat16>);
   static constexpr auto kNone = static_cast<uint8_t>(~0);
   PoolDesc d;
   const T* x;
@@ -70,6 +73,8 @@ struct FixedMaxAndTap {
 // of the windows.
 template <class T, int V, int K, int S>
 struct FixedMaxGradient {
+  static constexpr bool kFits =  // see FixedMaxAndTap
+      V * sizeof(T) <= 16 && (V < 8 || K < 3 || S > 1 || !std::is_same_v<T, Float16>);
   static constexpr int kMost = (K + S - 1) / S;  // windows that cover a position along an axis
   PoolDesc d;
   const T* dy;
