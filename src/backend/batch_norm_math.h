@@ -256,8 +256,8 @@ HD decltype(auto) InputWithin(const WrittenTogether<T, V, G>& written) {
   return InputWithin(written.g);
 }
 
-// Does z.Read<V>(p) with the x and the mean that g has read, if it has: both functors have the same
-// arrays, which a compiler cannot know, so it would read them twice and keep both in registers.
+// Returns z.Read<V>(p), but takes x and the mean from g if g has read them: both functors have the
+// same arrays, which a compiler cannot know. It would read them twice and keep both in registers.
 template <int V, class Z, class G>
 HD ReadBy<Z, V> ReadAfter(const Z& z, const Place& p, const G& g) {
   constexpr bool kHasInput =

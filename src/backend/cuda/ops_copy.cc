@@ -173,8 +173,8 @@ void Transpose(const Device& device, const CopyDesc& desc, int row, int column, 
   });
 }
 
-// Converts four neighbouring elements, or what is left of them; together if they are among the
-// first `fours` groups.
+// Converts group g of four neighbouring elements, or the rest of the array. The elements of each of
+// the first `fours` groups are read and written together.
 template <class In, class Out>
 struct ConvertFour {
   const In* from;

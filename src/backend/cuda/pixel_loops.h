@@ -137,8 +137,8 @@ __device__ Part GetPart(const double (&words)[kWords][kJoinLanes][kJoinChannels]
 }
 
 // A block joins the chunks of kJoinChannels channels: each thread joins every kJoinLanes-th chunk
-// of a channel, of which it reads kAhead before it joins the first. Then the threads' parts are
-// joined in a fixed order.
+// of a channel, and reads kAhead chunks before it joins the first. Then the block joins the parts
+// of its threads in a fixed order.
 template <class F>
 __global__ void __launch_bounds__(kJoinChannels* kJoinLanes)
     JoinChunksKernel(F f, int64_t channels, int64_t chunks) {

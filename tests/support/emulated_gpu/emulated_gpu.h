@@ -49,7 +49,7 @@ struct Options {
   // Whether the ReLU in cuDNN's fused convolution gives NaN for NaN if it is not asked to, and
   // whether it may be asked to (CUDNN_PROPAGATE_NAN).
   bool fused_relu_keeps_nan = true, fused_relu_propagates_nan = false;
-  // What the fused convolution needs of workspace beyond what cuDNN reports for its algorithm.
+  // The fused convolution needs so much more workspace than cuDNN reports for its algorithm.
   size_t fused_workspace = 0;
   NvmlOptions nvml = {};
 };

@@ -4,8 +4,9 @@
 //
 //   struct Slope {
 //     const float *x, *dy;
-//     template <class Place> HD float operator()(const Place& p) const { return dy[p.At()] *
-//     x[p.At()]; }
+//     template <class Place> HD float operator()(const Place& p) const {
+//       return dy[p.At()] * x[p.At()];
+//     }
 //   };
 //   AddSums(device, ChannelSumsDesc::Of(shape, 1), Slope{x, dy}, sums);
 
@@ -22,8 +23,8 @@ struct SumPair {
   float a = 0, b = 0;
 };
 
-// Returns what computes the terms of one channel: f.OfChannel(channel) if F has that function, with
-// which f can compute in advance what these terms share, or else f.
+// Returns the functor that computes the terms of one channel: f.OfChannel(channel) if F has that
+// function, which may compute in advance the values that these terms share, or else f.
 template <class F>
 HD auto TermsOfChannel(const F& f, int64_t channel) {
   if constexpr (requires { f.OfChannel(channel); }) {

@@ -43,7 +43,7 @@ struct Nvml {
   int (*DeviceGetEnforcedPowerLimit)(nvml::Device device, unsigned* milliwatts);
   int (*DeviceGetTotalEnergyConsumption)(nvml::Device device, unsigned long long* millijoules);
   int (*DeviceGetTemperature)(nvml::Device device, int sensor, unsigned* celsius);
-  // Or nvmlDeviceGetCurrentClocksThrottleReasons, its name before driver 535.
+  // Drivers before 535 call it nvmlDeviceGetCurrentClocksThrottleReasons.
   int (*DeviceGetCurrentClocksEventReasons)(nvml::Device device, unsigned long long* reasons);
   int (*DeviceGetClockInfo)(nvml::Device device, int clock, unsigned* mhz);
   int (*DeviceGetMaxClockInfo)(nvml::Device device, int clock, unsigned* mhz);

@@ -25,7 +25,7 @@ struct ConvAlgorithm {
   int algo = 0, math_type = 0;
   size_t workspace = 0;
   ConvFusion fusion = ConvFusion::kNone;
-  // What the fused call needs, if that is more than the library reports for the algorithm.
+  // The fused call needs this much, if that is more than the library reports for the algorithm.
   size_t fused_workspace = 0;
 
   // Returns the workspace of every call with this algorithm.

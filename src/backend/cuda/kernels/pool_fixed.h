@@ -12,8 +12,8 @@ namespace trainer::cuda {
 
 namespace pool_fixed_internal {
 
-// Returns the nearest position to `at` in [0, length). What is read at a position outside of the
-// image is not used; reading there without a condition lets the reads overlap.
+// Returns the nearest position to `at` in [0, length). A thread reads there for a position outside
+// of the image and drops the value, since reads without a condition overlap.
 HD int32_t Within(int32_t at, int32_t length) { return at < 0 ? 0 : at < length ? at : length - 1; }
 HD bool IsWithin(int32_t at, int32_t length) {
   return static_cast<uint32_t>(at) < static_cast<uint32_t>(length);
