@@ -1,5 +1,7 @@
 #include "shared/broadcast.h"
 
+#include <algorithm>
+#include <type_traits>
 #include <vector>
 
 #include "trainer/backend/loops/grouped_sums.h"
@@ -85,8 +87,9 @@ int64_t DistanceOfRepetitions(const Broadcast& broadcast) {
 }
 
 // Returns dy * x (or dy) at the repetitions of a small element: the channels of AddSums are the
-// small elements.
-template <class T>
+// small elements. Even is std::true_type if groups of repetitions are evenly spaced; places then
+// need neither divisions nor branches, which would keep a GPU from reading several terms ahead.
+template <class T, class Even>
 struct RepetitionTerms {
   Broadcast broadcast;
   int64_t distance;  // see DistanceOfRepetitions
@@ -95,8 +98,8 @@ struct RepetitionTerms {
   HD auto OfChannel(int64_t small) const {
     const int64_t start = broadcast.PlaceOf(small, true);
     return [start, this](const auto& place) {
-      const int64_t at = start + (distance >= 0 ? place.Outer() * distance + place.Inner()
-                                                : broadcast.PlaceOf(place.Term(), false));
+      const int64_t at = start + (Even::value ? place.Outer() * distance + place.Inner()
+                                              : broadcast.PlaceOf(place.Term(), false));
       return x == nullptr ? Load(dy[at]) : Load(dy[at]) * Load(x[at]);
     };
   }
@@ -151,9 +154,12 @@ void ReduceBroadcast(const Device& device, const Broadcast& broadcast, const Con
     using T = typename decltype(tag)::Type;
     const T* factor = x == nullptr ? nullptr : x->As<T>();
     const int64_t inner = NeighbouringRepetitions(broadcast);
-    AddSums(device, {repetitions / inner, broadcast.small_count, inner},
-            RepetitionTerms<T>{broadcast, DistanceOfRepetitions(broadcast), dy.As<T>(), factor},
-            to);
+    const int64_t distance = DistanceOfRepetitions(broadcast);
+    const auto add = [&](auto even) {
+      AddSums(device, {repetitions / inner, broadcast.small_count, inner},
+              RepetitionTerms<T, decltype(even)>{broadcast, distance, dy.As<T>(), factor}, to);
+    };
+    distance >= 0 ? add(std::true_type{}) : add(std::false_type{});
   });
 }
 
