@@ -1,6 +1,6 @@
 """PyTorch's nets for the speed table: one process per net, which compiles while other steps run.
 
-Compiling ResNet-50 needs a minute or two of one core, so all processes start with the first step of
+Compiling ResNet-50 needs a minute or two of one core, so all processes start after the first step of
 check.py. If a process is not ready when its figure is due, one that does not compile replaces it.
 """
 

@@ -190,8 +190,7 @@ class CublasGemm final : public GemmPrimitive {
   GemmDesc desc_;
   bool fuses_ = false;
   // The product with its bias, for aligned operands. Then the product without its bias, for aligned
-  // operands and for all others: weights are stored without gaps, so an operand may start at any
-  // element.
+  // operands and for all others: an operand that is part of an array may start at any element.
   std::optional<CublasProduct> fused_, vectors_, elements_;
 };
 
