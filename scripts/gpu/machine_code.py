@@ -57,7 +57,22 @@ BOUNDS = {
         Bound("FixedMaxAndTap<float, 4, 2, 2>", 4, 3, 400),
         Bound("FixedMaxAndTap<float, 4, 3, 2>", 9, 3, 530),
         Bound("FixedMaxGradient<float, 4, 2, 2>", 2, 3, 300),
-        Bound("FixedMaxGradient<float, 4, 3, 2>", 8, 3, 420)),
+        Bound("FixedMaxGradient<float, 4, 3, 2>", 8, 3, 420),
+        Bound("FixedMax", 0, 3)),
+    "src/backend/cuda/ops_copy.cc": (
+        Bound("ConvertFour<float, trainer::BFloat16>", 1, 0, 150),
+        Bound("ConvertFour<trainer::BFloat16, float>", 1, 0, 150)),
+    "src/backend/cuda/ops_sums.cc": (
+        # Only the place of a block's chunk is divided, here and below.
+        Bound("LongSumsKernel<trainer::cuda::ProductTerms<float>", 8, 5, 1200),),
+    "src/layers/activation/prelu.cc": (
+        Bound("NeighbourSumsKernel<trainer::SlopeTerm<float>", 8, 3, 800),
+        Bound("LongSumsKernel<trainer::SlopeTerm<float>", 8, 5, 700)),
+    "src/layers/shared/broadcast.cc": (
+        # The place of a small element is divided, too, once for all its repetitions.
+        Bound("LongSumsKernel<trainer::RepetitionTerms<float, std::integral_constant<bool, true>",
+              8, 40, 1400),
+        Bound("ScaleShiftAll>, float", 2, 0, 450)),
     "src/layers/norm/layer_norm.cc": (
         # Only the place of a block's chunk is divided.
         Bound("NeighbourSumsKernel<trainer::LayerNormParamTerms<float>", 8, 3, 750),
