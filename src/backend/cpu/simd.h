@@ -1,11 +1,12 @@
 #pragma once
 // Vectors of L floats for hand-blocked loops: L is 16 with AVX-512, 8 with AVX2, else 4 or 1. All
-// functions are inlined into the loops of ParallelLanes, which are compiled for the instruction set
-// that L needs, because vectors must not cross a call.
+// functions are inlined into the loops of ParallelLanes or the functions of CompiledFor, which are
+// compiled for the instruction set that L needs, because vectors must not cross a call.
 
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <type_traits>
 
 #include "trainer/backend/loops/cpu_loops.h"
 #include "trainer/backend/loops/nontemporal.h"
@@ -51,6 +52,8 @@ struct Lanes {
   using U16 = typename VectorTypes<L>::U16;
   using U8 = typename VectorTypes<L>::U8;
 
+  // Sets all lanes to `value`. Adding 0 instead would change -0.
+  static TRAINER_INLINE void Fill(F& to, float value) { to = value - F{}; }
   // Loads L neighbouring numbers.
   static TRAINER_INLINE void LoadTo(F& to, const float* from) { std::memcpy(&to, from, sizeof(F)); }
   // Loads L neighbouring numbers and widens them.
@@ -77,6 +80,75 @@ struct Lanes {
     const I kept = value != value ? bits | 0x400000 : rounded;
     const U16 half = __builtin_convertvector(kept >> 16, U16);
     std::memcpy(static_cast<void*>(to), &half, sizeof(half));
+  }
+
+  // Selects lanes of LoadWhere and StoreWhere: a bit or an integer of ones for each lane.
+  using Mask = std::conditional_t<L == 16, uint16_t, I>;
+  // Selects the first `count` lanes.
+  static TRAINER_INLINE void MaskFirst(Mask& mask, int64_t count) {
+    if constexpr (L == 16) {
+      mask = static_cast<uint16_t>((1u << count) - 1);
+    } else {
+      static_assert(L == 8);
+      const I lane = {0, 1, 2, 3, 4, 5, 6, 7};
+      mask = lane < static_cast<int32_t>(count);
+    }
+  }
+  // Selects all lanes or none.
+  static TRAINER_INLINE void MaskAll(Mask& mask, bool all) { mask = Mask{} - all; }
+  // Loads the selected lanes and sets the others to 0. Memory of other lanes is not read.
+  static TRAINER_INLINE void LoadWhere(F& to, const float* from, const Mask& mask) {
+    if constexpr (L == 16) {
+      asm("vmovups %1, %0%{%2%}%{z%}"
+          : "=v"(to)
+          : "m"(*reinterpret_cast<const float(*)[L]>(from)), "Yk"(mask));
+    } else {
+      static_assert(L == 8);
+      asm("vmaskmovps %1, %2, %0"
+          : "=x"(to)
+          : "m"(*reinterpret_cast<const float(*)[L]>(from)), "x"(mask));
+    }
+  }
+  // Stores the selected lanes.
+  static TRAINER_INLINE void StoreWhere(float* to, const F& value, const Mask& mask) {
+    if constexpr (L == 16) {
+      asm("vmovups %1, %0%{%2%}"
+          : "+m"(*reinterpret_cast<float(*)[L]>(to))
+          : "v"(value), "Yk"(mask));
+    } else {
+      static_assert(L == 8);
+      asm("vmaskmovps %1, %2, %0"
+          : "+m"(*reinterpret_cast<float(*)[L]>(to))
+          : "x"(value), "x"(mask));
+    }
+  }
+  // Keeps the compiler from contracting a product with a sum that reads it.
+  static TRAINER_INLINE void KeepProduct(F& product) { asm("" : "+v"(product)); }
+  // Loads L numbers that are `step` apart.
+  static TRAINER_INLINE void Gather(F& to, const float* from, int64_t step) {
+    if constexpr (L == 16) {
+      const I lane = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+      const I index = lane * static_cast<int32_t>(step);
+      uint16_t mask = 0xffff;
+      asm("vgatherdps (%2,%3,4), %0%{%1%}"
+          : "=&v"(to), "+Yk"(mask)
+          : "r"(from), "v"(index)
+          : "memory");
+    } else {
+      for (int l = 0; l < L; ++l) to[l] = from[l * step];
+    }
+  }
+  // Returns the sum of the lanes: halves are added until two numbers are left.
+  static TRAINER_INLINE float Sum(const F& x) {
+    if constexpr (L == 16) {
+      return Lanes<8>::Sum(__builtin_shufflevector(x, x, 0, 1, 2, 3, 4, 5, 6, 7) +
+                           __builtin_shufflevector(x, x, 8, 9, 10, 11, 12, 13, 14, 15));
+    } else if constexpr (L == 8) {
+      return Lanes<4>::Sum(__builtin_shufflevector(x, x, 0, 1, 2, 3) +
+                           __builtin_shufflevector(x, x, 4, 5, 6, 7));
+    } else {
+      return (x[0] + x[2]) + (x[1] + x[3]);
+    }
   }
 
   // Whether a vector is a whole cache line: streaming parts of a line costs more than it saves.
@@ -206,6 +278,33 @@ void ParallelLanes(int64_t n, int64_t grain, bool stream, Body body) {
       parallel_for_internal::LoopBase(begin, end, body);
     }
   });
+}
+
+// Kernel::Run(args...) as a function for each instruction set. Kernel::Run must be TRAINER_INLINE.
+template <class Kernel, class... Args>
+__attribute__((target("arch=x86-64-v4,prefer-vector-width=512"))) void RunAvx512(Args... args) {
+  Kernel::Run(args...);
+}
+template <class Kernel, class... Args>
+__attribute__((target("arch=x86-64-v3"))) void RunAvx2(Args... args) {
+  Kernel::Run(args...);
+}
+
+// Returns the function that runs Kernel::Run(args...) compiled for the instruction set of V. V has
+// 16 or 8 lanes.
+template <class V, class Kernel, class... Args>
+constexpr auto CompiledFor() -> void (*)(Args...) {
+  if constexpr (V::kLanes == 16) return &RunAvx512<Kernel, Args...>;
+  if constexpr (V::kLanes == 8) return &RunAvx2<Kernel, Args...>;
+}
+
+// Returns whether the processor has the vectors of WithWideLanes.
+inline bool HasWideLanes() { return LanesFor(16) >= 8; }
+// Calls f(TypeTag<Lanes<L>>{}) with L = 16 or 8, for kernels that exist only in these widths.
+template <class F>
+void WithWideLanes(F f) {
+  if (LanesFor(16) == 16) return f(TypeTag<Lanes<16>>{});
+  f(TypeTag<Lanes<8>>{});
 }
 
 // Calls f(begin) for blocks of L that cover [0, count), count >= L. The last two may overlap, so f

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "trainer/backend/loops/parallel_for.h"
+#include "cpu/simd.h"
 
 namespace trainer::cpu {
 namespace {
@@ -19,7 +19,7 @@ class WinogradProduct {
         split_panels_((FirstPanel(splits_) + splits_ - 1) / splits_),
         u_group_(s_.points * PointStep(s_.c * s_.m)),
         v_floats_(s_.points * PointStep(s_.c * BlockTiles(s_.points))),
-        y_floats_(s_.points * PointStep(split_panels_ * kPanel * BlockTiles(s_.points))),
+        y_floats_(s_.points * PointStep(split_panels_ * PanelOutputs() * BlockTiles(s_.points))),
         u_(scratch_.Add<float>(s_.group * u_group_)),
         v_(scratch_.Add<float>(threads * (v_floats_ + y_floats_))) {}
 
@@ -52,13 +52,13 @@ class WinogradProduct {
     constexpr int64_t kFew = 48;  // tiles per thread
     int splits = 1;
     while (threads % (splits * 2) == 0 && s.tiles * splits < kFew * threads &&
-           splits * 2 * kPanel <= s.m) {
+           splits * 2 * PanelOutputs() <= s.m) {
       splits *= 2;
     }
     return splits;
   }
   // Returns the first panel of a split.
-  int64_t FirstPanel(int64_t split) const { return (s_.m + kPanel - 1) / kPanel * split / splits_; }
+  int64_t FirstPanel(int64_t split) const { return (s_.m + PanelOutputs() - 1) / PanelOutputs() * split / splits_; }
 
   // Computes one of threads_ parts of the kernels at the points.
   void TransformKernels(const float* weight, int part, float* u) const {
@@ -77,8 +77,8 @@ class WinogradProduct {
   // scratch for the data at the points.
   void RunTiles(const TileRange& range, int split, const float* u, const float* x,
                 const float* bias, bool rectify, float* y, float* v) const {
-    const int64_t begin = FirstPanel(split), end = FirstPanel(split + 1), column = begin * kPanel;
-    const TileRange out = {range.first, range.count, std::min(end * kPanel, s_.m) - column};
+    const int64_t begin = FirstPanel(split), end = FirstPanel(split + 1), column = begin * PanelOutputs();
+    const TileRange out = {range.first, range.count, std::min(end * PanelOutputs(), s_.m) - column};
     const int64_t v_point = PointStep(range.channels * range.count);
     const int64_t y_point = PointStep(out.channels * out.count);
     float* product = v + v_floats_;
@@ -176,7 +176,7 @@ const RegisterConvKernel<ConvBackwardData> kConvWinogradData({DeviceKind::kCpu, 
 
 std::string WinogradRefuses(const ConvDesc& desc) {
   constexpr int64_t kMaxTaps = int64_t{1} << 26;  // taps per output; offsets of 16 outputs are ints
-  if (DetectCpuIsa() != CpuIsa::kAvx512) return "it needs AVX-512";
+  if (!HasWideLanes()) return "it needs AVX2";
   if (desc.dtype != DType::kF32) return "it supports f32 only";
   if (desc.in.size() != 2) return "it supports images only";
   if (desc.in_channels / desc.group % kLanes != 0 || desc.out_channels / desc.group % kLanes != 0) {

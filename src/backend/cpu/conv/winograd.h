@@ -104,9 +104,10 @@ struct KernelSteps {
   int64_t kernel, in_step, out_step;
   bool reversed;
 };
-// Kernels at the points, and their gradients, are stored in panels of up to 32 outputs:
-// [n^2][panel][in][32 or 16].
-inline constexpr int64_t kPanel = 2 * kLanes;
+// Kernels at the points, and their gradients, are stored in panels of two vectors of outputs, at
+// most: [n^2][panel][in][32 or 16] with AVX-512, [n^2][panel][in][16] with AVX2. Returns the outputs
+// of a panel.
+int64_t PanelOutputs();
 // Computes u = G w G^T, the kernels' values at the points, for inputs [c0, c1) of `in` and the 16
 // outputs from `m` on, of `out`.
 void KernelsToPoints(const float* weight, const KernelSteps& steps, int64_t c0, int64_t c1,

@@ -50,7 +50,7 @@ class WinogradBackwardWeight final : public ConvBackwardWeight {
     const int64_t sums = s.points * s.group * s.c * s.m;
     int splits = 1;
     while (threads % (splits * 2) == 0 && sums * (threads / splits) > kMaxFloats &&
-           splits * 2 * kPanel <= s.m) {
+           splits * 2 * PanelOutputs() <= s.m) {
       splits *= 2;
     }
     return splits;
@@ -59,9 +59,9 @@ class WinogradBackwardWeight final : public ConvBackwardWeight {
   // part's outputs. `v` is scratch.
   void SumTiles(const float* x, const float* dy, int part, float* sums, float* v) const {
     const int64_t parts = threads_ / splits_, at = part / splits_, split = part % splits_;
-    const int64_t panels = (s_.m + kPanel - 1) / kPanel;
+    const int64_t panels = (s_.m + PanelOutputs() - 1) / PanelOutputs();
     const int64_t first = panels * split / splits_, last = panels * (split + 1) / splits_;
-    const int64_t column = first * kPanel, columns = std::min(last * kPanel, s_.m) - column;
+    const int64_t column = first * PanelOutputs(), columns = std::min(last * PanelOutputs(), s_.m) - column;
     const int64_t begin = s_.tiles * at / parts, count = s_.tiles * (at + 1) / parts - begin;
     // There is at least one block, so that the sums are written.
     const int64_t blocks =
