@@ -135,7 +135,9 @@ struct Lanes {
           : "r"(from), "v"(index)
           : "memory");
     } else {
-      for (int l = 0; l < L; ++l) to[l] = from[l * step];
+      float lanes[L];
+      for (int l = 0; l < L; ++l) lanes[l] = from[l * step];
+      LoadTo(to, lanes);
     }
   }
   // Returns the sum of the lanes: halves are added until two numbers are left.

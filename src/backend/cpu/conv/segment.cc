@@ -2,7 +2,7 @@
 
 #include <cstring>
 
-#include "trainer/backend/loops/parallel_for.h"
+#include "cpu/simd.h"
 
 namespace trainer::cpu {
 
@@ -52,7 +52,7 @@ std::vector<int64_t> SegmentShape::TapOffsets() const {
 }
 
 std::string SegmentsRefuse(const ConvDesc& desc) {
-  if (DetectCpuIsa() != CpuIsa::kAvx512) return "it needs AVX-512";
+  if (!HasWideLanes()) return "it needs AVX2";
   if (desc.dtype != DType::kF32) return "it supports f32 only";
   if (desc.in.size() != 2) return "it supports images only";
   if (desc.group != 1) return "it supports one group only";

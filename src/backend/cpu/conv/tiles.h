@@ -1,16 +1,14 @@
 #pragma once
-// Register-blocked products for AVX-512, used by the segment convolutions. The left operand is read
-// through offsets, so that windows may overlap. Lengths are in floats; "wide" means padded with
-// zeros to whole vectors.
+// Register-blocked products for AVX-512 and AVX2, used by the segment convolutions. The functions
+// must be called only if HasWideLanes() (simd.h). The left operand is read through offsets, so that
+// windows may overlap. Lengths are in floats; "wide" means padded with zeros to a multiple of 16,
+// which are whole vectors of both instruction sets.
 
 #include <cstdint>
 
-// Attribute of functions that are called only if DetectCpuIsa() returns kAvx512.
-#define TRAINER_AVX512 __attribute__((target("arch=x86-64-v4,prefer-vector-width=512")))
-
 namespace trainer::cpu {
 
-inline constexpr int64_t kLanes = 16;  // floats in a vector
+inline constexpr int64_t kLanes = 16;  // floats in a cache line, and in the widest vector
 
 inline int64_t RoundUpToLanes(int64_t n) { return (n + kLanes - 1) / kLanes * kLanes; }
 
