@@ -96,6 +96,14 @@ struct Lanes {
   }
   // Selects all lanes or none.
   static TRAINER_INLINE void MaskAll(Mask& mask, bool all) { mask = Mask{} - all; }
+  // Sets the lanes that are not selected to 0.
+  static TRAINER_INLINE void Clear(F& value, const Mask& mask) {
+    if constexpr (L == 16) {
+      asm("vmovaps %0, %0%{%1%}%{z%}" : "+v"(value) : "Yk"(mask));
+    } else {
+      value = mask != 0 ? value : F{};
+    }
+  }
   // Loads the selected lanes and sets the others to 0. Memory of other lanes is not read.
   static TRAINER_INLINE void LoadWhere(F& to, const float* from, const Mask& mask) {
     if constexpr (L == 16) {

@@ -26,7 +26,8 @@ class WinogradProduct {
   size_t ScratchBytes() const { return scratch_.Bytes(); }
   // Transforms the kernels, then transforms, multiplies and transforms back the tiles. Writes
   // max(0, y) if `rectify`; `bias` is null for 0.
-  void Run(const float* x, const float* weight, const float* bias, bool rectify, float* y,
+  template <class T>
+  void Run(const T* x, const float* weight, const float* bias, bool rectify, T* y,
            std::span<std::byte> scratch) const {
     float* const u = u_.At(scratch);
     RunParts(threads_, [&](int part) { TransformKernels(weight, part, u); });
@@ -58,7 +59,9 @@ class WinogradProduct {
     return splits;
   }
   // Returns the first panel of a split.
-  int64_t FirstPanel(int64_t split) const { return (s_.m + PanelOutputs() - 1) / PanelOutputs() * split / splits_; }
+  int64_t FirstPanel(int64_t split) const {
+    return (s_.m + PanelOutputs() - 1) / PanelOutputs() * split / splits_;
+  }
 
   // Computes one of threads_ parts of the kernels at the points.
   void TransformKernels(const float* weight, int part, float* u) const {
@@ -75,9 +78,11 @@ class WinogradProduct {
 
   // Computes the outputs of a range of tiles, for one group and one split of the outputs. `v` is
   // scratch for the data at the points.
-  void RunTiles(const TileRange& range, int split, const float* u, const float* x,
-                const float* bias, bool rectify, float* y, float* v) const {
-    const int64_t begin = FirstPanel(split), end = FirstPanel(split + 1), column = begin * PanelOutputs();
+  template <class T>
+  void RunTiles(const TileRange& range, int split, const float* u, const T* x, const float* bias,
+                bool rectify, T* y, float* v) const {
+    const int64_t begin = FirstPanel(split), end = FirstPanel(split + 1);
+    const int64_t column = begin * PanelOutputs();
     const TileRange out = {range.first, range.count, std::min(end * PanelOutputs(), s_.m) - column};
     const int64_t v_point = PointStep(range.channels * range.count);
     const int64_t y_point = PointStep(out.channels * out.count);
@@ -107,14 +112,18 @@ class WinogradForward final : public ConvForward {
   explicit WinogradForward(const ConvDesc& desc)
       : product_(WinogradShape(desc), StepsOf(desc), TeamSize()),
         bias_(desc.bias),
-        relu_(desc.relu) {}
+        relu_(desc.relu),
+        dtype_(desc.dtype) {}
 
   std::string Name() const override { return "own Winograd"; }
   size_t ScratchBytes() const override { return product_.ScratchBytes(); }
   void Run(const void* x, const float* weight, const float* bias, void* y,
            std::span<std::byte> scratch) override {
-    product_.Run(static_cast<const float*>(x), weight, bias_ ? bias : nullptr, relu_,
-                 static_cast<float*>(y), scratch);
+    DispatchCpuDtype(dtype_, [&](auto tag) {
+      using T = typename decltype(tag)::Type;
+      product_.Run(static_cast<const T*>(x), weight, bias_ ? bias : nullptr, relu_,
+                   static_cast<T*>(y), scratch);
+    });
   }
 
  private:
@@ -126,19 +135,23 @@ class WinogradForward final : public ConvForward {
 
   WinogradProduct product_;
   bool bias_, relu_;
+  DType dtype_;
 };
 
 // Multiplies dy by the weight with its taps reversed and inputs and outputs exchanged.
 class WinogradBackwardData final : public ConvBackwardData {
  public:
   explicit WinogradBackwardData(const ConvDesc& desc)
-      : product_(WinogradShape(desc).Transposed(), StepsOf(desc), TeamSize()) {}
+      : product_(WinogradShape(desc).Transposed(), StepsOf(desc), TeamSize()),
+        dtype_(desc.dtype) {}
 
   std::string Name() const override { return "own Winograd"; }
   size_t ScratchBytes() const override { return product_.ScratchBytes(); }
   void Run(const void* dy, const float* weight, void* dx, std::span<std::byte> scratch) override {
-    product_.Run(static_cast<const float*>(dy), weight, nullptr, false, static_cast<float*>(dx),
-                 scratch);
+    DispatchCpuDtype(dtype_, [&](auto tag) {
+      using T = typename decltype(tag)::Type;
+      product_.Run(static_cast<const T*>(dy), weight, nullptr, false, static_cast<T*>(dx), scratch);
+    });
   }
 
  private:
@@ -149,6 +162,7 @@ class WinogradBackwardData final : public ConvBackwardData {
   }
 
   WinogradProduct product_;
+  DType dtype_;
 };
 
 // Accepts a convolution unless WinogradRefuses or WinogradLoses gives a reason.
@@ -177,7 +191,9 @@ const RegisterConvKernel<ConvBackwardData> kConvWinogradData({DeviceKind::kCpu, 
 std::string WinogradRefuses(const ConvDesc& desc) {
   constexpr int64_t kMaxTaps = int64_t{1} << 26;  // taps per output; offsets of 16 outputs are ints
   if (!HasWideLanes()) return "it needs AVX2";
-  if (desc.dtype != DType::kF32) return "it supports f32 only";
+  if (desc.dtype != DType::kF32 && LanesFor(kLanes) == kLanes) {
+    return "oneDNN has compiled code for bf16 with AVX-512";
+  }
   if (desc.in.size() != 2) return "it supports images only";
   if (desc.in_channels / desc.group % kLanes != 0 || desc.out_channels / desc.group % kLanes != 0) {
     return "the channels of a group do not fill whole vectors of 16";

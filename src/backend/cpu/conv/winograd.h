@@ -1,6 +1,6 @@
 #pragma once
-// Convolutions of images by Winograd's minimal filtering in AVX-512 loops, for square kernels of 3
-// or 5, stride 1 and channels in whole vectors. Source: Lavin and Gray, "Fast Algorithms for
+// Convolutions of images by Winograd's minimal filtering in AVX-512 or AVX2 loops, for square kernels
+// of 3 or 5, stride 1 and channels in multiples of 16. Source: Lavin and Gray, "Fast Algorithms for
 // Convolutional Neural Networks", arXiv:1509.09308, section 4; the evaluation points are our own.
 //
 // Why it needs fewer products: along one axis, take 4 numbers d and the r taps w as coefficients of
@@ -81,6 +81,8 @@ inline int64_t PointStep(int64_t floats) { return (floats / kLanes | 1) * kLanes
 // the third-level cache more often; with more, the tiles would not fit the second-level cache.
 inline int64_t BlockTiles(int64_t points) { return points == 36 ? 56 : 28; }
 
+// The transforms read and write tensors of float or BFloat16 (T); values at the points are floats.
+
 // Tiles [first, first + count) of all images, with `channels` channels.
 struct TileRange {
   int64_t first, count, channels;
@@ -88,15 +90,18 @@ struct TileRange {
 
 // Computes v = B^T x B for the patches of a range of tiles, n x n pixels each: their values at the
 // points.
-void InputToPoints(const float* x, const Patches& patches, int64_t kernel, const TileRange& range,
+template <class T>
+void InputToPoints(const T* x, const Patches& patches, int64_t kernel, const TileRange& range,
                    float* v);
 // Computes v = A dy A^T for the tiles of a range, 4 x 4 pixels each: their values at the points.
-void GradientToPoints(const float* dy, const Patches& patches, int64_t kernel,
-                      const TileRange& range, float* v);
+template <class T>
+void GradientToPoints(const T* dy, const Patches& patches, int64_t kernel, const TileRange& range,
+                      float* v);
 // Computes y = A^T v A from the values at the points of a range of tiles, plus the bias (null for
 // 0), then max(0, y) if `rectify`; NaN is kept.
+template <class T>
 void PointsToOutput(const float* v, const TileRange& range, int64_t kernel, const float* bias,
-                    bool rectify, const Patches& patches, float* y);
+                    bool rectify, const Patches& patches, T* y);
 
 // The position of tap (i, j) of input channel c and output channel m in a weight: at[c * in_step +
 // m * out_step + i * kernel + j], or the same with the taps reversed.
@@ -126,10 +131,12 @@ void MultiplyPoint(const float* v, int64_t tiles, int64_t in, const float* u, in
 void AddPoint(const float* v, const float* d, int64_t tiles, int64_t in, int64_t out, int64_t begin,
               int64_t end, bool fresh, float* s);
 // Computes sums[m] += sum over pixels of dy[pixel, m], for channels in whole vectors.
-void AddPixels(const float* dy, int64_t pixels, int64_t channels, float* sums);
+template <class T>
+void AddPixels(const T* dy, int64_t pixels, int64_t channels, float* sums);
 
-// Returns the reason why these loops cannot compute `desc`, or "". They need AVX-512, f32 and the
-// conditions at the head of this file.
+// Returns the reason why these loops cannot compute `desc`, or "". They need AVX-512 or AVX2 and the
+// conditions at the head of this file. They leave bf16 to the library with AVX-512, for which it has
+// compiled code.
 std::string WinogradRefuses(const ConvDesc& desc);
 // Returns the reason why these loops are slower than others, or "". With few tiles, transforming
 // the kernels costs more than it saves, and tiles that extend far beyond the edge save nothing.

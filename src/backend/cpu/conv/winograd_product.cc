@@ -190,9 +190,9 @@ void AddPanels(const float* v, const float* d, int64_t tiles, int64_t in, int64_
 }
 
 // Implements AddPixels.
-template <class V>
+template <class V, class T>
 struct SumPixels {
-  static TRAINER_INLINE void Run(const float* dy, int64_t pixels, int64_t channels, float* sums) {
+  static TRAINER_INLINE void Run(const T* dy, int64_t pixels, int64_t channels, float* sums) {
     constexpr int64_t kAtOnce = 128;  // small, because long float sums lose digits
     for (int64_t begin = 0; begin < pixels; begin += kAtOnce) {
       const int64_t end = std::min(begin + kAtOnce, pixels);
@@ -227,12 +227,15 @@ void AddPoint(const float* v, const float* d, int64_t tiles, int64_t in, int64_t
   });
 }
 
-void AddPixels(const float* dy, int64_t pixels, int64_t channels, float* sums) {
+template <class T>
+void AddPixels(const T* dy, int64_t pixels, int64_t channels, float* sums) {
   WithWideLanes([=](auto lanes) {
     using V = typename decltype(lanes)::Type;
-    CompiledFor<V, SumPixels<V>, const float*, int64_t, int64_t, float*>()(dy, pixels, channels,
-                                                                           sums);
+    CompiledFor<V, SumPixels<V, T>, const T*, int64_t, int64_t, float*>()(dy, pixels, channels,
+                                                                          sums);
   });
 }
+template void AddPixels(const float*, int64_t, int64_t, float*);
+template void AddPixels(const BFloat16*, int64_t, int64_t, float*);
 
 }  // namespace trainer::cpu

@@ -184,6 +184,19 @@ struct Span {
   }
 };
 
+// Loads a vector, or zeros if the mask selects no lane.
+template <class V>
+TRAINER_INLINE void LoadOrZero(typename V::F& to, const float* from, const typename V::Mask& mask) {
+  V::LoadWhere(to, from, mask);
+}
+// Positions outside the image have the address of one inside, which may be read.
+template <class V>
+TRAINER_INLINE void LoadOrZero(typename V::F& to, const BFloat16* from,
+                               const typename V::Mask& mask) {
+  V::LoadTo(to, from);
+  V::Clear(to, mask);
+}
+
 // The position of a tile's patch.
 struct TileOrigin {
   int64_t image, i, j;  // image; row and column of the first pixel
@@ -196,9 +209,9 @@ TileOrigin OriginOf(const Patches& p, int64_t tile) {
 
 // Transforms the patches of a range of tiles along both axes, one vector of channels at a time, and
 // writes them to `v`, stored as at the head of winograd.h.
-template <class V, class Axis>
+template <class V, class Axis, class T>
 struct PatchesToPoints {
-  static TRAINER_INLINE void Run(const float* images, const Patches& p, const TileRange& range,
+  static TRAINER_INLINE void Run(const T* images, const Patches& p, const TileRange& range,
                                  float* v) {
     using F = typename V::F;
     const int64_t point = PointStep(range.channels * range.count);
@@ -207,12 +220,12 @@ struct PatchesToPoints {
       Span<V> rows, columns;
       rows.Set(at.i, Axis::kIn, p.h, p.w * p.pixel);
       columns.Set(at.j, Axis::kIn, p.w, p.pixel);
-      const float* from = images + at.image * p.h * p.w * p.pixel;
+      const T* from = images + at.image * p.h * p.w * p.pixel;
       for (int64_t c = 0; c < range.channels; c += V::kLanes) {
         float* to = v + c / kLanes * range.count * kLanes + t * kLanes + c % kLanes;
         Apply2d<V, Axis>(
             [&](int i, int j, F& x) __attribute__((always_inline)) {
-              V::LoadWhere(x, from + rows.offset[i] + columns.offset[j] + c,
+              LoadOrZero<V>(x, from + rows.offset[i] + columns.offset[j] + c,
                             rows.mask[i] & columns.mask[j]);
             },
             [&](int i, int j, const F& x) __attribute__((always_inline)) {
@@ -227,16 +240,16 @@ struct PatchesToPoints {
 };
 
 // Implements PointsToOutput; skips the outputs of a tile that are outside the image.
-template <class V, int N>
+template <class V, int N, class T>
 struct ToOutput {
   static TRAINER_INLINE void Run(const float* v, const TileRange& range, const float* bias,
-                                 bool rectify, const Patches& p, float* y) {
+                                 bool rectify, const Patches& p, T* y) {
     using F = typename V::F;
     const int64_t point = PointStep(range.channels * range.count);
     for (int64_t t = 0; t < range.count; ++t) {
       const TileOrigin at = OriginOf(p, range.first + t);
       const int64_t rows = p.h - at.i, columns = p.w - at.j;
-      float* to = y + ((at.image * p.h + at.i) * p.w + at.j) * p.pixel;
+      T* to = y + ((at.image * p.h + at.i) * p.w + at.j) * p.pixel;
       for (int64_t m = 0; m < range.channels; m += V::kLanes) {
         const float* from = v + m / kLanes * range.count * kLanes + t * kLanes + m % kLanes;
         F start{};
@@ -321,39 +334,41 @@ struct ToKernels {
 };
 
 // Runs PatchesToPoints for the transform `Axis`.
-template <class Axis>
-void TransformPatches(const float* images, const Patches& patches, const TileRange& range,
-                      float* v) {
+template <class Axis, class T>
+void TransformPatches(const T* images, const Patches& patches, const TileRange& range, float* v) {
   WithWideLanes([&](auto lanes) {
     using V = typename decltype(lanes)::Type;
-    CompiledFor<V, PatchesToPoints<V, Axis>, const float*, const Patches&, const TileRange&,
+    CompiledFor<V, PatchesToPoints<V, Axis, T>, const T*, const Patches&, const TileRange&,
                 float*>()(images, patches, range, v);
   });
 }
 
 }  // namespace
 
-void InputToPoints(const float* x, const Patches& patches, int64_t kernel, const TileRange& range,
+template <class T>
+void InputToPoints(const T* x, const Patches& patches, int64_t kernel, const TileRange& range,
                    float* v) {
   if (kernel == 3) return TransformPatches<FromPatch<6>>(x, patches, range, v);
   TransformPatches<FromPatch<8>>(x, patches, range, v);
 }
 
-void GradientToPoints(const float* dy, const Patches& patches, int64_t kernel,
-                      const TileRange& range, float* v) {
+template <class T>
+void GradientToPoints(const T* dy, const Patches& patches, int64_t kernel, const TileRange& range,
+                      float* v) {
   if (kernel == 3) return TransformPatches<Evaluate<6, kTile>>(dy, patches, range, v);
   TransformPatches<Evaluate<8, kTile>>(dy, patches, range, v);
 }
 
+template <class T>
 void PointsToOutput(const float* v, const TileRange& range, int64_t kernel, const float* bias,
-                    bool rectify, const Patches& patches, float* y) {
+                    bool rectify, const Patches& patches, T* y) {
   WithWideLanes([&](auto lanes) {
     using V = typename decltype(lanes)::Type;
     const auto run = [&](auto to_output) {
       CompiledFor<V, decltype(to_output), const float*, const TileRange&, const float*, bool,
-                  const Patches&, float*>()(v, range, bias, rectify, patches, y);
+                  const Patches&, T*>()(v, range, bias, rectify, patches, y);
     };
-    kernel == 3 ? run(ToOutput<V, 6>{}) : run(ToOutput<V, 8>{});
+    kernel == 3 ? run(ToOutput<V, 6, T>{}) : run(ToOutput<V, 8, T>{});
   });
 }
 
@@ -386,5 +401,14 @@ void PointsToKernels(const float* sums, int64_t parts, int64_t part_step, const 
     steps.kernel == 3 ? run(ToKernels<V, 6, 3>{}) : run(ToKernels<V, 8, 5>{});
   });
 }
+
+template void InputToPoints(const float*, const Patches&, int64_t, const TileRange&, float*);
+template void InputToPoints(const BFloat16*, const Patches&, int64_t, const TileRange&, float*);
+template void GradientToPoints(const float*, const Patches&, int64_t, const TileRange&, float*);
+template void GradientToPoints(const BFloat16*, const Patches&, int64_t, const TileRange&, float*);
+template void PointsToOutput(const float*, const TileRange&, int64_t, const float*, bool,
+                             const Patches&, float*);
+template void PointsToOutput(const float*, const TileRange&, int64_t, const float*, bool,
+                             const Patches&, BFloat16*);
 
 }  // namespace trainer::cpu

@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "cpu/conv/winograd.h"
+#include "cpu/simd.h"
 
 namespace trainer::cpu {
 namespace {
@@ -14,6 +15,7 @@ class WinogradBackwardWeight final : public ConvBackwardWeight {
       : s_(desc),
         steps_{desc.kernel[0], desc.WeightShape().Count(2), desc.WeightShape().Count(1), false},
         bias_(desc.bias),
+        dtype_(desc.dtype),
         threads_(TeamSize()),
         splits_(OutputSplits(s_, threads_)),
         point_(PointStep(s_.c * s_.m)),
@@ -28,22 +30,29 @@ class WinogradBackwardWeight final : public ConvBackwardWeight {
   size_t ScratchBytes() const override { return scratch_.Bytes(); }
   void Run(const void* x, const void* dy, float* dweight, float* dbias,
            std::span<std::byte> scratch) override {
+    DispatchCpuDtype(dtype_, [&](auto tag) {
+      using T = typename decltype(tag)::Type;
+      RunTyped(static_cast<const T*>(x), static_cast<const T*>(dy), dweight, dbias, scratch);
+    });
+  }
+
+ private:
+  // Implements Run.
+  template <class T>
+  void RunTyped(const T* x, const T* dy, float* dweight, float* dbias,
+                std::span<std::byte> scratch) const {
     float* const all_sums = sums_.At(scratch);
     RunParts(threads_, [&](int part) {
       float* sums = all_sums + part / splits_ * part_;
       for (int64_t g = 0; g < s_.group; ++g) {
-        SumTiles(static_cast<const float*>(x) + g * s_.c, static_cast<const float*>(dy) + g * s_.m,
-                 part, sums + g * s_.points * point_,
+        SumTiles(x + g * s_.c, dy + g * s_.m, part, sums + g * s_.points * point_,
                  v_.At(scratch) + part * (v_floats_ + d_floats_));
       }
     });
     RunParts(threads_, [&](int part) { AddSums(all_sums, part, dweight); });
-    if (bias_ && dbias != nullptr) {
-      SumBias(static_cast<const float*>(dy), bias_sums_.At(scratch), dbias);
-    }
+    if (bias_ && dbias != nullptr) SumBias(dy, bias_sums_.At(scratch), dbias);
   }
 
- private:
   // Returns how many threads share an array of sums, a power of two.
   static int OutputSplits(const WinogradShape& s, int threads) {
     constexpr int64_t kMaxFloats = int64_t{12} << 20;  // limit for the sums of all threads
@@ -57,11 +66,12 @@ class WinogradBackwardWeight final : public ConvBackwardWeight {
   }
   // Sums over the tiles of a part into its array of sums at the points, for one group and the
   // part's outputs. `v` is scratch.
-  void SumTiles(const float* x, const float* dy, int part, float* sums, float* v) const {
+  template <class T>
+  void SumTiles(const T* x, const T* dy, int part, float* sums, float* v) const {
     const int64_t parts = threads_ / splits_, at = part / splits_, split = part % splits_;
-    const int64_t panels = (s_.m + PanelOutputs() - 1) / PanelOutputs();
+    const int64_t panel = PanelOutputs(), panels = (s_.m + panel - 1) / panel;
     const int64_t first = panels * split / splits_, last = panels * (split + 1) / splits_;
-    const int64_t column = first * PanelOutputs(), columns = std::min(last * PanelOutputs(), s_.m) - column;
+    const int64_t column = first * panel, columns = std::min(last * panel, s_.m) - column;
     const int64_t begin = s_.tiles * at / parts, count = s_.tiles * (at + 1) / parts - begin;
     // There is at least one block, so that the sums are written.
     const int64_t blocks =
@@ -91,7 +101,8 @@ class WinogradBackwardWeight final : public ConvBackwardWeight {
   }
 
   // Adds the sum of dy over all pixels to dbias. `sums` is scratch.
-  void SumBias(const float* dy, float* sums, float* dbias) const {
+  template <class T>
+  void SumBias(const T* dy, float* sums, float* dbias) const {
     const int64_t pixels = s_.batch * s_.oh * s_.ow, channels = s_.group * s_.m;
     RunParts(threads_, [&](int part) {
       const int64_t begin = pixels * part / threads_, end = pixels * (part + 1) / threads_;
@@ -108,6 +119,7 @@ class WinogradBackwardWeight final : public ConvBackwardWeight {
   WinogradShape s_;
   KernelSteps steps_;
   bool bias_;
+  DType dtype_;
   int threads_;
   int splits_;            // parts of the outputs, for threads with the same tiles
   int64_t point_, part_;  // floats in the sums of a point, and of a thread
