@@ -21,4 +21,10 @@ CpuIsa DetectCpuIsa() {
   return CpuIsa::kBase;
 }
 
+// Respects the same limit.
+bool HasBf16Instructions() {
+  return (dnnl_get_effective_cpu_isa() & dnnl_cpu_isa_avx512_core_bf16) ==
+         dnnl_cpu_isa_avx512_core_bf16;
+}
+
 }  // namespace trainer

@@ -39,6 +39,8 @@ class CpuDevice final : public Device {
     return Join("CPU, ", threads_, threads_ == 1 ? " thread, " : " threads, ", IsaName());
   }
 
+  bool Multiplies16Bit() const override { return HasBf16Instructions(); }
+
   void* Allocate(size_t bytes) const override {
     void* memory = ::operator new (bytes, std::align_val_t{kMemoryAlign}, std::nothrow);
     if (memory == nullptr) {

@@ -52,8 +52,11 @@ struct Lanes {
   using U16 = typename VectorTypes<L>::U16;
   using U8 = typename VectorTypes<L>::U8;
 
-  // Sets all lanes to `value`. Adding 0 instead would change -0.
-  static TRAINER_INLINE void Fill(F& to, float value) { to = value - F{}; }
+  // Sets all lanes to the number at `from`. GCC 12 would insert the lanes one by one.
+  static TRAINER_INLINE void Broadcast(F& to, const float* from) {
+    static_assert(L >= 8);
+    asm("vbroadcastss %1, %0" : "=v"(to) : "m"(*from));
+  }
   // Loads L neighbouring numbers.
   static TRAINER_INLINE void LoadTo(F& to, const float* from) { std::memcpy(&to, from, sizeof(F)); }
   // Loads L neighbouring numbers and widens them.

@@ -18,6 +18,7 @@ class TypeChooser {
       : net_(net),
         layers_(layers),
         stores_f16_(device.SupportsDtype(DType::kF16)),
+        multiplies_16_bit_(device.Multiplies16Bit()),
         readers_(layers.size()),
         chosen_(layers.size()) {
     std::map<std::string, size_t> latest_by_name;  // blob name -> its layer
@@ -50,6 +51,12 @@ class TypeChooser {
   DType WishOf(const LayerSpec& layer) const {
     const caffe::Type type = StorageOf(net_, layer);
     if (type == caffe::FLOAT) return DType::kF32;
+    if (!multiplies_16_bit_) {
+      LOG_FIRST_N(INFO, 1) << EscapeControl(
+          Join(StoragePlace(net_, layer).ToString(),
+               ": 16-bit values save memory, not time: this processor has no instructions for bf16, "
+               "so each product converts them to floats"));
+    }
     if (type == caffe::BFLOAT16) return DType::kBF16;
     if (stores_f16_) return DType::kF16;
     LOG_FIRST_N(INFO, 1) << EscapeControl(
@@ -89,6 +96,7 @@ class TypeChooser {
   const NetSpec& net_;
   const std::vector<LayerSpec>& layers_;
   bool stores_f16_;
+  bool multiplies_16_bit_;
   std::vector<std::vector<Reader>> readers_;
   std::vector<std::optional<DType>> chosen_;
 };

@@ -81,6 +81,9 @@ class Device {
   // Returns whether loops and primitives accept tensors of `type`. Callers use bf16 where f16 is
   // not supported: it has the same size and a wider range. The default is every type but f16.
   virtual bool SupportsDtype(DType type) const { return type != DType::kF16; }
+  // Returns whether the processor multiplies 16-bit values itself. If not, they are converted to
+  // floats first, so they save memory but no time. The default is true.
+  virtual bool Multiplies16Bit() const { return true; }
   // Returns the bytes that Allocate could return now: the free memory of a separate device. The
   // default is all memory of this machine, because the system can make room for it.
   virtual size_t AvailableBytes() const;

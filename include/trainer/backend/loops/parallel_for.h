@@ -12,6 +12,8 @@ enum class CpuIsa { kBase, kAvx2, kAvx512 };
 
 // Returns the best instruction set that this processor has and that the loops are compiled for.
 CpuIsa DetectCpuIsa();
+// Returns whether this processor has instructions that multiply bf16.
+bool HasBf16Instructions();
 
 namespace parallel_for_internal {
 
