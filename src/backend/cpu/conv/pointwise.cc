@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "cpu/conv/pointwise_own.h"
 #include "cpu/conv/transposed.h"
 #include "trainer/backend/loops/cpu_loops.h"
 #include "trainer/backend/memory/scratch_layout.h"
@@ -177,15 +178,16 @@ KernelOrReason<ConvBackwardWeight> TakePointwiseWeight(const Device& device, con
   return std::make_unique<PointwiseBackwardWeight>(device, desc);
 }
 
-// Accepts 1 x 1 kernels with a stride, if TransposedBackwardDataOf accepts the same kernel without
-// the stride.
+// Accepts 1 x 1 kernels with a stride, if OwnPointwiseDataOf or TransposedBackwardDataOf accepts the
+// same kernel without the stride.
 KernelOrReason<ConvBackwardData> TakePointwiseData(const Device&, const ConvDesc& desc) {
   if (!IsPointwise(desc)) return Unsupported{"it is not a 1 x 1 kernel without groups and padding"};
   if (!HasStride(desc)) return Unsupported{"the stride is 1"};
   ConvDesc dense = desc;
   dense.in = desc.Out();
   dense.stride = {1, 1};
-  KernelOrReason<ConvBackwardData> step = TransposedBackwardDataOf(dense);
+  KernelOrReason<ConvBackwardData> step = OwnPointwiseDataOf(dense);
+  if (!step) step = TransposedBackwardDataOf(dense);
   if (!step) return step;
   return std::make_unique<ScatteredBackwardData>(desc, step.Take());
 }

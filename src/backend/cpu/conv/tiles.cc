@@ -35,6 +35,28 @@ TRAINER_INLINE int64_t LastLanes(int64_t columns, int64_t vectors) {
   return std::min(columns - (vectors - 1) * V::kLanes, V::kLanes);
 }
 
+// Loads the first `lanes` lanes, which `mask` selects, of the last vector of a row.
+template <class V>
+TRAINER_INLINE void LoadLast(typename V::F& to, const float* from, const typename V::Mask& mask,
+                             int64_t lanes) {
+  if (V::kLanes == kLanes || lanes < V::kLanes) {
+    V::LoadWhere(to, from, mask);
+  } else {
+    V::LoadTo(to, from);
+  }
+}
+// Stores them. AVX2's masked store takes ten times as long as a whole one on AMD's processors, so
+// that full vectors are stored without the mask.
+template <class V>
+TRAINER_INLINE void StoreLast(float* to, const typename V::F& value, const typename V::Mask& mask,
+                              int64_t lanes) {
+  if (V::kLanes == kLanes || lanes < V::kLanes) {
+    V::StoreWhere(to, value, mask);
+  } else {
+    V::StoreTo(to, value);
+  }
+}
+
 // Computes a tile of MultiplyPixels in registers: R pixels by N vectors of columns. Only
 // `last_lanes` columns of the last vector are written.
 template <class V, int R, int N>
@@ -53,6 +75,16 @@ struct TileMultiply {
 #pragma GCC unroll 12
       for (int r = 0; r < R; ++r) sum[r][v] = start;
     }
+    typename V::Mask last;
+    V::MaskFirst(last, last_lanes);
+    if (t.add) {
+#pragma GCC unroll 12
+      for (int r = 0; r < R; ++r) {
+#pragma GCC unroll 12
+        for (int v = 0; v + 1 < N; ++v) V::LoadTo(sum[r][v], y + r * t.y_pixel + v * V::kLanes);
+        LoadLast<V>(sum[r][N - 1], y + r * t.y_pixel + (N - 1) * V::kLanes, last, last_lanes);
+      }
+    }
     const int64_t *tap = t.tap, *end = t.tap + t.taps;
     for (const int64_t step = t.w_step; tap != end; ++tap, w += step) {
       const int64_t at = *tap;
@@ -62,19 +94,17 @@ struct TileMultiply {
 #pragma GCC unroll 12
       for (int r = 0; r < R; ++r) {
         F left;
-        V::Fill(left, x[r][at]);
+        V::Broadcast(left, &x[r][at]);
 #pragma GCC unroll 12
         for (int v = 0; v < N; ++v) sum[r][v] += left * right[v];
       }
     }
     const int64_t y_pixel = t.y_pixel;
-    typename V::Mask last;
-    V::MaskFirst(last, last_lanes);
 #pragma GCC unroll 12
     for (int r = 0; r < R; ++r, y += y_pixel) {
 #pragma GCC unroll 12
       for (int v = 0; v + 1 < N; ++v) V::StoreTo(y + v * V::kLanes, sum[r][v]);
-      V::StoreWhere(y + (N - 1) * V::kLanes, sum[r][N - 1], last);
+      StoreLast<V>(y + (N - 1) * V::kLanes, sum[r][N - 1], last, last_lanes);
     }
   }
 };
@@ -151,7 +181,7 @@ struct GradientTile {
 #pragma GCC unroll 12
           for (int r = 0; r < R; ++r) {
             F left;
-            V::Fill(left, from[r]);
+            V::Broadcast(left, &from[r]);
 #pragma GCC unroll 12
             for (int v = 0; v < N; ++v) sum[r][v] += left * right[v];
           }

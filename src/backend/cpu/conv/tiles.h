@@ -15,7 +15,8 @@ inline int64_t RoundUpToLanes(int64_t n) { return (n + kLanes - 1) / kLanes * kL
 // MultiplyPixels computes
 //   y[p, j] = bias[j] + sum over t < taps of x[pixel[p] + tap[t]] * w[t, j]
 // with w[t, j] at w + t * w_step + j and y[p, j] at y + p * y_pixel + j. `w` and `bias` (null for
-// 0) are wide in j; y is written for j < columns only.
+// 0) are wide in j; y is written for j < columns only. With `add` the sum is added to y instead of
+// the bias.
 struct ProductTiles {
   const float* x;
   const int64_t *pixel, *tap;
@@ -23,6 +24,7 @@ struct ProductTiles {
   const float* w;
   int64_t w_step;
   const float* bias;
+  bool add = false;
   float* y;
   int64_t y_pixel, columns;
 };

@@ -53,7 +53,7 @@ struct MultiplyTile {
 #pragma GCC unroll 14
         for (int r = 0; r < R; ++r) {
           F x;
-          V::Fill(x, left[r * kLanes + k]);
+          V::Broadcast(x, &left[r * kLanes + k]);
 #pragma GCC unroll 2
           for (int v = 0; v < N; ++v) sum[r][v] += x * w[v];
         }
@@ -96,7 +96,7 @@ struct AddTile {
 #pragma GCC unroll 16
       for (int r = 0; r < R; ++r) {
         F x;
-        V::Fill(x, left[t * kLanes + r]);
+        V::Broadcast(x, &left[t * kLanes + r]);
 #pragma GCC unroll 2
         for (int v = 0; v < N; ++v) sum[r][v] += x * d[v];
       }

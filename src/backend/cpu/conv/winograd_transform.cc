@@ -296,7 +296,10 @@ struct ToPoints {
               V::Gather(w, from + (s.reversed ? R * R - 1 - tap : tap), s.out_step);
             },
             [&](int i, int j, const F& w) __attribute__((always_inline)) {
-              V::StoreTo(to + lane + (i * N + j) * point, w * (scales[i] * scales[j]));
+              const float scale = scales[i] * scales[j];
+              F all;
+              V::Broadcast(all, &scale);
+              V::StoreTo(to + lane + (i * N + j) * point, w * all);
             });
       }
     }
@@ -321,7 +324,10 @@ struct ToKernels {
               V::LoadTo(other, at + part * part_step);
               sum += other;
             }
-            sum *= scales[i] * scales[j];
+            const float scale = scales[i] * scales[j];
+            F all;
+            V::Broadcast(all, &scale);
+            sum *= all;
           },
           [&](int i, int j, const F& w) __attribute__((always_inline)) {
             V::StoreTo(taps[i * R + j] + first, w);
