@@ -52,10 +52,10 @@ class TypeChooser {
     const caffe::Type type = StorageOf(net_, layer);
     if (type == caffe::FLOAT) return DType::kF32;
     if (!multiplies_16_bit_) {
-      LOG_FIRST_N(INFO, 1) << EscapeControl(
-          Join(StoragePlace(net_, layer).ToString(),
-               ": 16-bit values save memory, not time: this processor has no instructions for bf16, "
-               "so each product converts them to floats"));
+      LOG_FIRST_N(INFO, 1) << EscapeControl(Join(
+          StoragePlace(net_, layer).ToString(),
+          ": 16-bit values save memory, not time: this processor has no instructions for bf16, "
+          "so each product converts them to floats"));
     }
     if (type == caffe::BFLOAT16) return DType::kBF16;
     if (stores_f16_) return DType::kF16;

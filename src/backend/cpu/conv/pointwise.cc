@@ -178,8 +178,8 @@ KernelOrReason<ConvBackwardWeight> TakePointwiseWeight(const Device& device, con
   return std::make_unique<PointwiseBackwardWeight>(device, desc);
 }
 
-// Accepts 1 x 1 kernels with a stride, if OwnPointwiseDataOf or TransposedBackwardDataOf accepts the
-// same kernel without the stride.
+// Accepts 1 x 1 kernels with a stride, if OwnPointwiseDataOf or TransposedBackwardDataOf accepts
+// the same kernel without the stride.
 KernelOrReason<ConvBackwardData> TakePointwiseData(const Device&, const ConvDesc& desc) {
   if (!IsPointwise(desc)) return Unsupported{"it is not a 1 x 1 kernel without groups and padding"};
   if (!HasStride(desc)) return Unsupported{"the stride is 1"};

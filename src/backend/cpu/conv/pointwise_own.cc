@@ -1,13 +1,3 @@
-// Convolutions of images with 1 x 1 kernels in our own AVX2 loops. They are matrix products, and
-// the library's are slow: its convolution reaches 40 to 70 % of the processor's speed, its weight
-// gradient 15 to 45 %, and it has no compiled code for bf16. With AVX-512 the library is fast.
-//
-// The forward pass and the data gradient multiply blocks of pixels, which stay in the second-level
-// cache, by panels of the weight, which stay in the first (Goto and van de Geijn, "Anatomy of
-// High-Performance Matrix Multiplication", ACM TOMS 34:3, section 4). Pixels are read where they
-// are, also with a stride; bf16 is converted block by block. The weight gradient packs blocks of
-// pixels and uses the products of Winograd's gradient (winograd.h) with a single point.
-
 #include "cpu/conv/pointwise_own.h"
 
 #include <algorithm>
@@ -15,36 +5,11 @@
 #include <vector>
 
 #include "cpu/conv/tiles.h"
-#include "cpu/conv/winograd.h"
 #include "cpu/simd.h"
 #include "trainer/backend/memory/scratch_layout.h"
 
 namespace trainer::cpu {
 namespace {
-
-int64_t Wide(int64_t n) { return RoundUpToLanes(n); }
-
-// The pixels of x that a 1 x 1 kernel reads, in the order of y.
-struct ReadPixels {
-  explicit ReadPixels(const ConvDesc& desc)
-      : oh(desc.Out()[0]),
-        ow(desc.Out()[1]),
-        h(desc.in[0]),
-        w(desc.in[1]),
-        sh(desc.stride[0]),
-        sw(desc.stride[1]),
-        count(desc.batch * oh * ow) {}
-
-  bool HasStride() const { return sh != 1 || sw != 1; }
-  // Returns the index in x of pixel p of y.
-  int64_t At(int64_t p) const {
-    if (!HasStride()) return p;
-    const int64_t line = p / ow;
-    return (line / oh * h + line % oh * sh) * w + p % ow * sw;
-  }
-
-  int64_t oh, ow, h, w, sh, sw, count;
-};
 
 // Copies `count` neighbouring numbers to floats.
 template <class V, class T>
@@ -71,25 +36,6 @@ struct StoreFloats {
     for (; i < count; ++i) Store(to[i], rectify && from[i] <= 0 ? 0.0f : from[i]);
   }
 };
-// Copies some channels of a pixel to groups of 16 channels, which are `group` floats apart. The
-// last group is filled up with zeros.
-template <class V, class T>
-struct CopyToGroups {
-  static TRAINER_INLINE void Run(const T* from, int64_t channels, int64_t group, float* to) {
-    int64_t c = 0;
-    for (; c + kLanes <= channels; c += kLanes, to += group) {
-      for (int64_t lane = 0; lane < kLanes; lane += V::kLanes) {
-        typename V::F value;
-        V::LoadTo(value, from + c + lane);
-        V::StoreTo(to + lane, value);
-      }
-    }
-    for (int64_t lane = 0; c < channels && lane < kLanes; ++lane) {
-      to[lane] = c + lane < channels ? Load(from[c + lane]) : 0.0f;
-    }
-  }
-};
-
 // Computes y (pixels, m) = x (pixels, c) * w, where w(k, j) is at weight[k * k_step + j * j_step].
 class PixelProduct {
  public:
@@ -153,8 +99,7 @@ class PixelProduct {
   }
   // Returns where a panel of a block is in the packed weight.
   int64_t PanelAt(int64_t block, int64_t panel) const {
-    return Depth(block) * vectors_ * lanes_ +
-           Column(panel) * (Depth(block + 1) - Depth(block));
+    return Depth(block) * vectors_ * lanes_ + Column(panel) * (Depth(block + 1) - Depth(block));
   }
 
   // Packs one panel of one block to (inputs, columns of the panel).
@@ -291,130 +236,27 @@ class OwnPointwiseData final : public ConvBackwardData {
   DType dtype_;
 };
 
-// Computes dweight (m, c) += dy^T x. Each thread sums over some pixels into its own array; the
-// arrays are then added in a fixed order. If the arrays would be large, groups of threads share
-// one, and each thread computes a part of the columns.
-class OwnPointwiseWeight final : public ConvBackwardWeight {
- public:
-  explicit OwnPointwiseWeight(const ConvDesc& desc)
-      : pixels_(desc),
-        c_(desc.in_channels),
-        m_(desc.out_channels),
-        bias_(desc.bias),
-        dtype_(desc.dtype),
-        threads_(TeamSize()),
-        panel_(PanelOutputs()),
-        panels_((Wide(c_) + panel_ - 1) / panel_),
-        splits_(Splits(Wide(c_) * Wide(m_))),
-        rows_(std::clamp<int64_t>(kFloats / (Wide(c_) + Wide(m_)), 48, 256)),
-        sums_(scratch_.Add<float>(threads_ / splits_ * Wide(c_) * Wide(m_))),
-        x_(scratch_.Add<float>(threads_ * rows_ * Wide(c_))),
-        dy_(scratch_.Add<float>(threads_ * rows_ * Wide(m_))),
-        bias_sums_(scratch_.Add<float>(threads_ * Wide(m_))) {}
+constexpr const char* kF32IsFaster = "oneDNN has compiled code for f32, which is faster";
 
-  std::string Name() const override { return "own product"; }
-  size_t ScratchBytes() const override { return scratch_.Bytes(); }
-  void Run(const void* x, const void* dy, float* dweight, float* dbias,
-           std::span<std::byte> scratch) override {
-    DispatchCpuDtype(dtype_, [&](auto tag) {
-      using T = typename decltype(tag)::Type;
-      RunParts(threads_, [&](int part) {
-        SumPixels(static_cast<const T*>(x), static_cast<const T*>(dy), part,
-                  bias_ && dbias != nullptr, scratch);
-      });
-    });
-    RunParts(threads_, [&](int part) { AddSums(sums_.At(scratch), part, dweight); });
-    if (!bias_ || dbias == nullptr) return;
-    for (int64_t m = 0; m < m_; ++m) {
-      float sum = 0;
-      for (int part = 0; part < threads_; ++part) sum += bias_sums_.At(scratch)[part * Wide(m_) + m];
-      dbias[m] += sum;
-    }
-  }
+// Accepts bf16 unless OwnPointwiseRefuses gives a reason.
+KernelOrReason<ConvForward> TakeOwnPointwiseForward(const Device&, const ConvDesc& desc) {
+  if (auto why = OwnPointwiseRefuses(desc); !why.empty()) return Unsupported{why};
+  if (desc.dtype == DType::kF32) return Unsupported{kF32IsFaster};
+  return std::make_unique<OwnPointwiseForward>(desc);
+}
+// Accepts what OwnPointwiseDataOf accepts.
+KernelOrReason<ConvBackwardData> TakeOwnPointwiseData(const Device&, const ConvDesc& desc) {
+  return OwnPointwiseDataOf(desc);
+}
+const RegisterConvKernel<ConvForward> kConvOwnPointwiseForward({DeviceKind::kCpu,
+                                                                priority::kOwn + 5, "own product",
+                                                                TakeOwnPointwiseForward});
+const RegisterConvKernel<ConvBackwardData> kConvOwnPointwiseData({DeviceKind::kCpu,
+                                                                  priority::kOwn + 5, "own product",
+                                                                  TakeOwnPointwiseData});
 
- private:
-  static constexpr int64_t kFloats = 80 << 10;  // a block of pixels in the second-level cache
+}  // namespace
 
-  // Returns how many threads share an array of sums, a power of two.
-  int Splits(int64_t sums) const {
-    constexpr int64_t kMaxFloats = int64_t{12} << 20;  // limit for the sums of all threads
-    int splits = 1;
-    while (threads_ % (splits * 2) == 0 && sums * (threads_ / splits) > kMaxFloats &&
-           splits * 2 <= panels_) {
-      splits *= 2;
-    }
-    return splits;
-  }
-
-  // Sums over the pixels of a part for the part's columns.
-  template <class T>
-  void SumPixels(const T* x, const T* dy, int part, bool with_bias,
-                 std::span<std::byte> scratch) const {
-    const int64_t parts = threads_ / splits_, at = part / splits_, split = part % splits_;
-    const int64_t first = panels_ * split / splits_, last = panels_ * (split + 1) / splits_;
-    const int64_t column = first * panel_, columns = std::min(last * panel_, c_) - column;
-    float* const sums = sums_.At(scratch) + at * Wide(c_) * Wide(m_);
-    float* const bias_sums = bias_sums_.At(scratch) + part * Wide(m_);
-    float* const left = dy_.At(scratch) + part * rows_ * Wide(m_);
-    float* const right = x_.At(scratch) + part * rows_ * Wide(c_);
-    std::fill_n(bias_sums, Wide(m_), 0.0f);
-    const int64_t begin = pixels_.count * at / parts, count = pixels_.count * (at + 1) / parts - begin;
-    // There is at least one block, so that the sums are written.
-    const int64_t blocks = std::max<int64_t>(1, (count + rows_ - 1) / rows_);
-    for (int64_t i = 0; i < blocks; ++i) {
-      const int64_t p0 = begin + count * i / blocks;
-      const int64_t rows = begin + count * (i + 1) / blocks - p0;
-      for (int64_t r = 0; r < rows; ++r) {
-        ToGroups(dy + (p0 + r) * m_, m_, rows * kLanes, left + r * kLanes);
-        ToGroups(x + pixels_.At(p0 + r) * c_ + column, columns, rows * kLanes, right + r * kLanes);
-      }
-      AddPoint(left, right, rows, Wide(m_), Wide(c_), first, last, i == 0, sums);
-      for (int64_t m = 0; with_bias && split == 0 && m < m_; m += kLanes) {
-        AddPixels(left + m * rows, rows, kLanes, bias_sums + m);
-      }
-    }
-  }
-
-  // Adds the arrays of sums to one of threads_ parts of dweight.
-  void AddSums(const float* sums, int part, float* dweight) const {
-    const int64_t end = m_ * (part + 1) / threads_, size = Wide(c_) * Wide(m_);
-    for (int64_t m = m_ * part / threads_; m < end; ++m) {
-      for (int64_t panel = 0; panel < panels_; ++panel) {
-        const int64_t first = panel * panel_, width = std::min(panel_, Wide(c_) - first);
-        const float* from = sums + first * Wide(m_) + m * width;
-        float* to = dweight + m * c_ + first;
-        const int64_t columns = std::min(width, c_ - first);
-        for (int64_t j = 0; j < columns; ++j) {
-          float sum = 0;
-          for (int64_t i = 0; i < threads_ / splits_; ++i) sum += from[i * size + j];
-          to[j] += sum;
-        }
-      }
-    }
-  }
-
-  template <class T>
-  static void ToGroups(const T* from, int64_t channels, int64_t group, float* to) {
-    WithWideLanes([=](auto lanes) {
-      using V = typename decltype(lanes)::Type;
-      CompiledFor<V, CopyToGroups<V, T>, const T*, int64_t, int64_t, float*>()(from, channels,
-                                                                               group, to);
-    });
-  }
-
-  ReadPixels pixels_;
-  int64_t c_, m_;
-  bool bias_;
-  DType dtype_;
-  int threads_;
-  int64_t panel_, panels_;
-  int splits_;    // parts of the columns, for threads with the same pixels
-  int64_t rows_;  // pixels of a block
-  ScratchLayout scratch_;
-  ScratchRegion<float> sums_, x_, dy_, bias_sums_;
-};
-
-// Returns the reason why these loops cannot compute `desc` or are slower, or "".
 std::string OwnPointwiseRefuses(const ConvDesc& desc) {
   if (!HasWideLanes()) return "it needs AVX2";
   if (LanesFor(kLanes) == kLanes) return "oneDNN is faster with AVX-512";
@@ -425,34 +267,9 @@ std::string OwnPointwiseRefuses(const ConvDesc& desc) {
   return desc.in_channels < 8 || desc.out_channels < 8 ? "fewer than 8 channels" : "";
 }
 
-// Accepts a convolution unless OwnPointwiseRefuses gives a reason.
-KernelOrReason<ConvForward> TakeOwnPointwiseForward(const Device&, const ConvDesc& desc) {
-  if (auto why = OwnPointwiseRefuses(desc); !why.empty()) return Unsupported{why};
-  return std::make_unique<OwnPointwiseForward>(desc);
-}
-// Accepts what OwnPointwiseDataOf accepts.
-KernelOrReason<ConvBackwardData> TakeOwnPointwiseData(const Device&, const ConvDesc& desc) {
-  return OwnPointwiseDataOf(desc);
-}
-// Accepts a convolution unless OwnPointwiseRefuses gives a reason.
-KernelOrReason<ConvBackwardWeight> TakeOwnPointwiseWeight(const Device&, const ConvDesc& desc) {
-  if (auto why = OwnPointwiseRefuses(desc); !why.empty()) return Unsupported{why};
-  return std::make_unique<OwnPointwiseWeight>(desc);
-}
-
-const RegisterConvKernel<ConvForward> kConvOwnPointwiseForward({DeviceKind::kCpu,
-                                                                priority::kOwn + 5, "own product",
-                                                                TakeOwnPointwiseForward});
-const RegisterConvKernel<ConvBackwardData> kConvOwnPointwiseData({DeviceKind::kCpu,
-                                                                  priority::kOwn + 5, "own product",
-                                                                  TakeOwnPointwiseData});
-const RegisterConvKernel<ConvBackwardWeight> kConvOwnPointwiseWeight(
-    {DeviceKind::kCpu, priority::kOwn + 5, "own product", TakeOwnPointwiseWeight});
-
-}  // namespace
-
 KernelOrReason<ConvBackwardData> OwnPointwiseDataOf(const ConvDesc& desc) {
   if (auto why = OwnPointwiseRefuses(desc); !why.empty()) return Unsupported{why};
+  if (desc.dtype == DType::kF32) return Unsupported{kF32IsFaster};
   if (ReadPixels(desc).HasStride()) return Unsupported{"the stride is not 1"};
   return std::make_unique<OwnPointwiseData>(desc);
 }

@@ -1,7 +1,7 @@
 #pragma once
-// Convolutions of images in our own AVX-512 loops, for shapes where oneDNN uses vectors poorly: few
-// input channels, or channel counts far from a multiple of 16 (the first layers of LeNet, CIFAR-10
-// quick and CaffeNet; LeNet's second layer).
+// Convolutions of images in our own AVX-512 or AVX2 loops, for shapes where oneDNN uses vectors
+// poorly: few input channels, or channel counts far from a multiple of 16 (the first layers of
+// LeNet, CIFAR-10 quick and CaffeNet; LeNet's second layer).
 //
 // The library's kernels loop over vectors of channels for each tap. With 1 or 3 input channels, or
 // 20 or 50 outputs, most of a vector is empty, and the layer costs as much as one with 16, 32 or 64
@@ -53,8 +53,8 @@ struct SegmentShape {
   std::vector<int64_t> TapOffsets() const;
 };
 
-// Returns the reason why these loops cannot compute `desc` or are slower, or "". They need AVX-512,
-// f32, two axes, one group and a kernel that is not dilated along the width.
+// Returns the reason why these loops cannot compute `desc` or are slower, or "". They need AVX-512
+// or AVX2, f32, two axes, one group and a kernel that is not dilated along the width.
 std::string SegmentsRefuse(const ConvDesc& desc);
 // Returns the reason why these loops do not compute the forward pass or the data gradient, or "".
 // In addition to the reasons of SegmentsRefuse, they leave 1 x 1 kernels to the library.

@@ -1,7 +1,9 @@
 #include <algorithm>
 
 #include "cpu/conv/segment.h"
+#include "cpu/simd.h"
 #include "trainer/backend/loops/parallel_for.h"
+#include "trainer/base/text/text.h"
 
 namespace trainer::cpu {
 namespace {
@@ -122,11 +124,13 @@ class SegmentForward final : public ConvForward {
 };
 
 // Accepts a convolution unless SegmentsRefuseForwardOrData gives a reason or the outputs are a
-// multiple of 64. The choice was measured with conv_kernels (scripts/bench/README.md).
+// multiple of 64 (8 with AVX2). The choice was measured with conv_kernels
+// (scripts/bench/README.md).
 KernelOrReason<ConvForward> TakeSegmentForward(const Device&, const ConvDesc& desc) {
   if (auto why = SegmentsRefuseForwardOrData(desc); !why.empty()) return Unsupported{why};
-  if (desc.out_channels % (4 * kLanes) == 0) {
-    return Unsupported{"the outputs fill oneDNN's blocks of 64 channels"};
+  const int64_t block = LanesFor(kLanes) == kLanes ? 4 * kLanes : 8;
+  if (desc.out_channels % block == 0) {
+    return Unsupported{Join("the outputs fill oneDNN's blocks of ", block, " channels")};
   }
   return std::make_unique<SegmentForward>(desc);
 }

@@ -237,8 +237,7 @@ struct TileKernels {
                                            TileMultiplyRow<V, 3>(kRows<3>)};
   static constexpr std::array kGradient = {GradientRow<V, 1>(kRows<1>), GradientRow<V, 2>(kRows<2>),
                                            GradientRow<V, 3>(kRows<3>)};
-  static constexpr std::array kDot = {DotRow<V, 1>(kDots), DotRow<V, 2>(kDots),
-                                      DotRow<V, 3>(kDots),
+  static constexpr std::array kDot = {DotRow<V, 1>(kDots), DotRow<V, 2>(kDots), DotRow<V, 3>(kDots),
                                       DotRow<V, Blocking::kDotColumns>(kDots)};
   static_assert(kMultiply.size() == Blocking::kMaxVectors && kDot.size() >= Blocking::kDotColumns);
 };
@@ -262,8 +261,8 @@ void MultiplyTiles(const ProductTiles& t, int64_t pixels) {
     const int64_t last = LastLanes<V>(t.columns - column, vectors);
     const float* bias = t.bias != nullptr ? t.bias + column : nullptr;
     ForTiles(pixels, Blocking::Rows(static_cast<int>(vectors)), [&](int64_t p0, int64_t p1) {
-      TileKernels<V>::kMultiply[vectors - 1][p1 - p0 - 1](
-          t, t.pixel + p0, t.w + column, bias, t.y + p0 * t.y_pixel + column, last);
+      TileKernels<V>::kMultiply[vectors - 1][p1 - p0 - 1](t, t.pixel + p0, t.w + column, bias,
+                                                          t.y + p0 * t.y_pixel + column, last);
     });
   });
 }
@@ -290,8 +289,8 @@ void AddGradientTiles(const GradientTiles& t) {
     const int64_t vectors = v1 - v0, column = v0 * V::kLanes;
     const int64_t last = LastLanes<V>(t.columns - column, vectors);
     ForTiles(t.length, Blocking::Rows(static_cast<int>(vectors)), [&](int64_t k0, int64_t k1) {
-      TileKernels<V>::kGradient[vectors - 1][k1 - k0 - 1](
-          t, t.left.at + k0, t.right.at + column, t.g + k0 * t.g_step + column, last);
+      TileKernels<V>::kGradient[vectors - 1][k1 - k0 - 1](t, t.left.at + k0, t.right.at + column,
+                                                          t.g + k0 * t.g_step + column, last);
     });
   });
 }

@@ -142,8 +142,7 @@ class WinogradForward final : public ConvForward {
 class WinogradBackwardData final : public ConvBackwardData {
  public:
   explicit WinogradBackwardData(const ConvDesc& desc)
-      : product_(WinogradShape(desc).Transposed(), StepsOf(desc), TeamSize()),
-        dtype_(desc.dtype) {}
+      : product_(WinogradShape(desc).Transposed(), StepsOf(desc), TeamSize()), dtype_(desc.dtype) {}
 
   std::string Name() const override { return "own Winograd"; }
   size_t ScratchBytes() const override { return product_.ScratchBytes(); }

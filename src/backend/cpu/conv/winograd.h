@@ -1,7 +1,8 @@
 #pragma once
-// Convolutions of images by Winograd's minimal filtering in AVX-512 or AVX2 loops, for square kernels
-// of 3 or 5, stride 1 and channels in multiples of 16. Source: Lavin and Gray, "Fast Algorithms for
-// Convolutional Neural Networks", arXiv:1509.09308, section 4; the evaluation points are our own.
+// Convolutions of images by Winograd's minimal filtering in AVX-512 or AVX2 loops, for square
+// kernels of 3 or 5, stride 1 and channels in multiples of 16. Source: Lavin and Gray, "Fast
+// Algorithms for Convolutional Neural Networks", arXiv:1509.09308, section 4; the evaluation points
+// are our own.
 //
 // Why it needs fewer products: along one axis, take 4 numbers d and the r taps w as coefficients of
 // polynomials. Their product, the full convolution of d and w, has n = r + 3 coefficients, so it is
@@ -110,8 +111,8 @@ struct KernelSteps {
   bool reversed;
 };
 // Kernels at the points, and their gradients, are stored in panels of two vectors of outputs, at
-// most: [n^2][panel][in][32 or 16] with AVX-512, [n^2][panel][in][16] with AVX2. Returns the outputs
-// of a panel.
+// most: [n^2][panel][in][32 or 16] with AVX-512, [n^2][panel][in][16] with AVX2. Returns the
+// outputs of a panel.
 int64_t PanelOutputs();
 // Computes u = G w G^T, the kernels' values at the points, for inputs [c0, c1) of `in` and the 16
 // outputs from `m` on, of `out`.
@@ -134,9 +135,9 @@ void AddPoint(const float* v, const float* d, int64_t tiles, int64_t in, int64_t
 template <class T>
 void AddPixels(const T* dy, int64_t pixels, int64_t channels, float* sums);
 
-// Returns the reason why these loops cannot compute `desc`, or "". They need AVX-512 or AVX2 and the
-// conditions at the head of this file. They leave bf16 to the library with AVX-512, for which it has
-// compiled code.
+// Returns the reason why these loops cannot compute `desc`, or "". They need AVX-512 or AVX2 and
+// the conditions at the head of this file. They leave bf16 to the library with AVX-512, for which
+// it has compiled code.
 std::string WinogradRefuses(const ConvDesc& desc);
 // Returns the reason why these loops are slower than others, or "". With few tiles, transforming
 // the kernels costs more than it saves, and tiles that extend far beyond the edge save nothing.

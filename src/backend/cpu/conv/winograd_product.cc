@@ -121,8 +121,8 @@ constexpr std::array<MultiplyCall, sizeof...(R)> MultiplyRow(std::integer_sequen
 // Returns AddTile<V, R, N> for R = 1, 2, ..., by R - 1.
 template <class V, int N, int... R>
 constexpr std::array<AddCall, sizeof...(R)> AddRow(std::integer_sequence<int, R...>) {
-  return {CompiledFor<V, AddTile<V, R + 1, N>, const float*, const float*, int64_t, bool,
-                      float*>()...};
+  return {
+      CompiledFor<V, AddTile<V, R + 1, N>, const float*, const float*, int64_t, bool, float*>()...};
 }
 
 // The kernels for the vectors V, by vectors - 1 and by tiles or inputs - 1.
