@@ -47,7 +47,7 @@ inline constexpr int64_t kTile = 4;
 // Patches of an image's channels. The patch of tile (i, j) begins at pixel (i * step - ph, j * step
 // - pw). Pixels outside the image are 0.
 struct Patches {
-  int64_t h, w, pixel;  // image size, and floats from one pixel to the next
+  int64_t h, w, pixel;  // image size, and numbers from one pixel to the next
   int64_t step, ph, pw;
   int64_t down, across;
 };

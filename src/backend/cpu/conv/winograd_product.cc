@@ -109,18 +109,19 @@ struct AddTile {
   }
 };
 
-using MultiplyCall = void (*)(const float*, int64_t, int64_t, const float*, const float*, float*);
-using AddCall = void (*)(const float*, const float*, int64_t, bool, float*);
+using MultiplyTileCall = void (*)(const float*, int64_t, int64_t, const float*, const float*,
+                                  float*);
+using AddTileCall = void (*)(const float*, const float*, int64_t, bool, float*);
 
 // Returns MultiplyTile<V, R, N> for R = 1, 2, ..., by R - 1.
 template <class V, int N, int... R>
-constexpr std::array<MultiplyCall, sizeof...(R)> MultiplyRow(std::integer_sequence<int, R...>) {
+constexpr std::array<MultiplyTileCall, sizeof...(R)> MultiplyRow(std::integer_sequence<int, R...>) {
   return {CompiledFor<V, MultiplyTile<V, R + 1, N>, const float*, int64_t, int64_t, const float*,
                       const float*, float*>()...};
 }
 // Returns AddTile<V, R, N> for R = 1, 2, ..., by R - 1.
 template <class V, int N, int... R>
-constexpr std::array<AddCall, sizeof...(R)> AddRow(std::integer_sequence<int, R...>) {
+constexpr std::array<AddTileCall, sizeof...(R)> AddRow(std::integer_sequence<int, R...>) {
   return {
       CompiledFor<V, AddTile<V, R + 1, N>, const float*, const float*, int64_t, bool, float*>()...};
 }
@@ -162,7 +163,7 @@ void MultiplyPanels(const float* v, int64_t tiles, int64_t in, const float* u, i
 
 // Adds to the sums of one panel, R or fewer inputs at a time.
 template <size_t R>
-void AddPanel(const std::array<AddCall, R>& add, const float* v, const float* d, int64_t tiles,
+void AddPanel(const std::array<AddTileCall, R>& add, const float* v, const float* d, int64_t tiles,
               int64_t in, int64_t width, bool fresh, float* s) {
   constexpr int64_t kParts = (kLanes + R - 1) / R;
   for (int64_t c = 0; c < in; c += kLanes, v += tiles * kLanes) {
