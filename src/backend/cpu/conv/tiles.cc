@@ -45,8 +45,9 @@ TRAINER_INLINE void LoadLast(typename V::F& to, const float* from, const typenam
     V::LoadTo(to, from);
   }
 }
-// Stores them. AVX2's masked store takes ten times as long as a whole one on AMD's processors, so
-// that full vectors are stored without the mask.
+// Stores the first `lanes` lanes, which `mask` selects, of the last vector of a row. On AMD's
+// processors, AVX2's masked store takes ten times as long as a whole one, so full vectors are
+// stored without the mask.
 template <class V>
 TRAINER_INLINE void StoreLast(float* to, const typename V::F& value, const typename V::Mask& mask,
                               int64_t lanes) {
@@ -304,16 +305,17 @@ struct AddSegments {
       const int64_t first = place < t.length ? 0 : (place - t.length) / t.stride + 1;
       const int64_t last = std::min(place / t.stride, t.count - 1);
       for (int64_t k = 0; k < t.width; k += V::kLanes) {
+        const int64_t lanes = LastLanes<V>(t.width - k, 1);
         typename V::Mask mask;
-        V::MaskFirst(mask, LastLanes<V>(t.width - k, 1));
+        V::MaskFirst(mask, lanes);
         const float* from = t.from + first * t.step + (place - first * t.stride) * t.width + k;
         typename V::F sum, next;
-        V::LoadWhere(sum, to + k, mask);
+        LoadLast<V>(sum, to + k, mask, lanes);
         for (int64_t p = first; p <= last; ++p, from += t.step - t.stride * t.width) {
           V::LoadWhere(next, from, mask);
           sum += next;
         }
-        V::StoreWhere(to + k, sum, mask);
+        StoreLast<V>(to + k, sum, mask, lanes);
       }
     }
   }
