@@ -13,70 +13,49 @@
 namespace trainer::cpu {
 namespace {
 
-// Returns whether it is an image convolution with a 1 x 1 kernel, one group and no padding, with
-// any stride.
-bool IsPointwise(const ConvDesc& desc) {
-  if (desc.in.size() != 2 || desc.group != 1) return false;
-  for (size_t i = 0; i < 2; ++i) {
-    if (desc.kernel[i] != 1 || desc.pad[i] != 0) return false;
-  }
-  return true;
-}
-
-bool HasStride(const ConvDesc& desc) { return desc.stride[0] != 1 || desc.stride[1] != 1; }
-
 // Gathers the pixels of an image that a 1 x 1 kernel with a stride reads, and scatters them back.
 class StridedPixels {
  public:
   explicit StridedPixels(const ConvDesc& desc)
-      : batch_(desc.batch),
-        h_(desc.in[0]),
-        w_(desc.in[1]),
-        oh_(desc.Out()[0]),
-        ow_(desc.Out()[1]),
-        sh_(desc.stride[0]),
-        sw_(desc.stride[1]),
-        bytes_(static_cast<size_t>(desc.in_channels) * SizeOf(desc.dtype)) {}
+      : p_(desc), bytes_(static_cast<size_t>(desc.in_channels) * SizeOf(desc.dtype)) {}
 
   // Returns the size of the packed pixels of all images.
-  size_t PackedBytes() const { return static_cast<size_t>(batch_ * oh_ * ow_) * bytes_; }
+  size_t PackedBytes() const { return static_cast<size_t>(p_.count) * bytes_; }
   // Writes the pixels of x that are read to `packed`, contiguously.
   void Gather(const std::byte* x, std::byte* packed) const {
-    ParallelRanges(batch_ * oh_, Grain(ow_), [&](int64_t begin, int64_t end) {
+    ParallelRanges(p_.batch * p_.oh, Grain(p_.ow), [&](int64_t begin, int64_t end) {
       for (int64_t line = begin; line < end; ++line) {
-        const std::byte* from = x + LineOf(line) * bytes_;
-        std::byte* to = packed + line * ow_ * bytes_;
-        for (int64_t i = 0; i < ow_; ++i) {
-          std::memcpy(to + i * bytes_, from + i * sw_ * bytes_, bytes_);
+        const std::byte* from = x + p_.At(line * p_.ow) * bytes_;
+        std::byte* to = packed + line * p_.ow * bytes_;
+        for (int64_t i = 0; i < p_.ow; ++i) {
+          std::memcpy(to + i * bytes_, from + i * p_.sw * bytes_, bytes_);
         }
       }
     });
   }
   // Writes all of x: the packed pixels at their positions, and zeros between them.
   void Scatter(const std::byte* packed, std::byte* x) const {
-    ParallelRanges(batch_ * h_, Grain(w_), [&](int64_t begin, int64_t end) {
+    ParallelRanges(p_.batch * p_.h, Grain(p_.w), [&](int64_t begin, int64_t end) {
       for (int64_t row = begin; row < end; ++row) {
-        const int64_t n = row / h_, h = row % h_;
-        std::byte* to = x + row * w_ * bytes_;
-        std::memset(to, 0, static_cast<size_t>(w_) * bytes_);
-        if (h % sh_ != 0 || h / sh_ >= oh_) continue;
-        const std::byte* from = packed + (n * oh_ + h / sh_) * ow_ * bytes_;
-        for (int64_t i = 0; i < ow_; ++i) {
-          std::memcpy(to + i * sw_ * bytes_, from + i * bytes_, bytes_);
+        const int64_t n = row / p_.h, h = row % p_.h;
+        std::byte* to = x + row * p_.w * bytes_;
+        std::memset(to, 0, static_cast<size_t>(p_.w) * bytes_);
+        if (h % p_.sh != 0 || h / p_.sh >= p_.oh) continue;
+        const std::byte* from = packed + (n * p_.oh + h / p_.sh) * p_.ow * bytes_;
+        for (int64_t i = 0; i < p_.ow; ++i) {
+          std::memcpy(to + i * p_.sw * bytes_, from + i * bytes_, bytes_);
         }
       }
     });
   }
 
  private:
-  // Returns the index of the first pixel of x that a line of outputs reads.
-  int64_t LineOf(int64_t line) const { return (line / oh_ * h_ + line % oh_ * sh_) * w_; }
   // Returns how many lines of `pixels` pixels justify a thread.
   int64_t Grain(int64_t pixels) const {
     return GrainOfBytes(pixels * static_cast<int64_t>(bytes_));
   }
 
-  int64_t batch_, h_, w_, oh_, ow_, sh_, sw_;
+  ReadPixels p_;
   size_t bytes_;
 };
 
@@ -89,7 +68,7 @@ class PointwiseBackwardWeight final : public ConvBackwardWeight {
         main_(pixels_ / kTile * kTile),
         x_row_(desc.in_channels),
         y_row_(desc.out_channels),
-        strided_(HasStride(desc)),
+        strided_(ReadPixels(desc).HasStride()),
         strided_pixels_(desc) {
     GemmDesc product{.m = y_row_,
                      .n = x_row_,
@@ -182,7 +161,7 @@ KernelOrReason<ConvBackwardWeight> TakePointwiseWeight(const Device& device, con
 // the same kernel without the stride.
 KernelOrReason<ConvBackwardData> TakePointwiseData(const Device&, const ConvDesc& desc) {
   if (!IsPointwise(desc)) return Unsupported{"it is not a 1 x 1 kernel without groups and padding"};
-  if (!HasStride(desc)) return Unsupported{"the stride is 1"};
+  if (!ReadPixels(desc).HasStride()) return Unsupported{"the stride is 1"};
   ConvDesc dense = desc;
   dense.in = desc.Out();
   dense.stride = {1, 1};

@@ -3,11 +3,11 @@
 // slowly: with AVX2 its weight gradient reaches 15 to 45 % of the processor's speed, and it has no
 // compiled code for bf16. With AVX-512 the library is fast.
 //
-// The forward pass and the data gradient multiply blocks of pixels, which stay in the second-level
-// cache, by panels of the weight, which stay in the first (Goto and van de Geijn, "Anatomy of
-// High-Performance Matrix Multiplication", ACM TOMS 34:3, section 4). Pixels are read where they
-// are, also with a stride; bf16 is converted block by block. The weight gradient packs blocks of
-// pixels and uses the products of Winograd's gradient (winograd.h) with a single point.
+// The forward pass and the data gradient, in bf16 only, convert blocks of pixels to floats, which
+// stay in the second-level cache, and multiply them by panels of the weight, which stay in the
+// first (Goto and van de Geijn, "Anatomy of High-Performance Matrix Multiplication", ACM TOMS 34:3,
+// section 4). The weight gradient packs blocks of pixels and uses the products of Winograd's
+// gradient (winograd.h) with a single point.
 
 #include <cstdint>
 #include <string>
@@ -16,16 +16,21 @@
 
 namespace trainer::cpu {
 
+// Returns whether it is an image convolution with a 1 x 1 kernel, one group and no padding, with
+// any stride.
+bool IsPointwise(const ConvDesc& desc);
+
 // The pixels of x that a 1 x 1 kernel reads, in the order of y.
 struct ReadPixels {
   explicit ReadPixels(const ConvDesc& desc)
-      : oh(desc.Out()[0]),
+      : batch(desc.batch),
+        oh(desc.Out()[0]),
         ow(desc.Out()[1]),
         h(desc.in[0]),
         w(desc.in[1]),
         sh(desc.stride[0]),
         sw(desc.stride[1]),
-        count(desc.batch * oh * ow) {}
+        count(batch * oh * ow) {}
 
   bool HasStride() const { return sh != 1 || sw != 1; }
   // Returns the index in x of pixel p of y.
@@ -35,7 +40,7 @@ struct ReadPixels {
     return (line / oh * h + line % oh * sh) * w + p % ow * sw;
   }
 
-  int64_t oh, ow, h, w, sh, sw, count;
+  int64_t batch, oh, ow, h, w, sh, sw, count;
 };
 
 // Returns the reason why these loops cannot compute `desc` or are slower, or "".

@@ -63,8 +63,9 @@ class OwnPointwiseWeight final : public ConvBackwardWeight {
     if (!bias_ || dbias == nullptr) return;
     for (int64_t m = 0; m < m_; ++m) {
       float sum = 0;
-      for (int part = 0; part < threads_; ++part)
+      for (int part = 0; part < threads_; ++part) {
         sum += bias_sums_.At(scratch)[part * RoundUpToLanes(m_) + m];
+      }
       dbias[m] += sum;
     }
   }
