@@ -187,6 +187,45 @@ TEST(WinogradStepTest, RectifiesAndKeepsNaN) {
   EXPECT_GE(y[y.size() - 1], 0);  // of the other tile
 }
 
+TEST(WinogradStepTest, ReadsAndWritesBf16) {
+  TRAINER_CPU_ONLY("it has this kernel");
+  if (DetectCpuIsa() == CpuIsa::kBase) GTEST_SKIP() << "no AVX2";
+  const auto device = MakeCpuDevice(2);
+  for (ConvDesc desc : {Padded(2, 32, 13, 7, 48, 3, 1, 1), Padded(2, 32, 9, 6, 64, 5, 2, 2, 2)}) {
+    desc.dtype = DType::kBF16;
+    const auto reference = MakeReferenceConv(desc);
+    const auto forward = cpu::MakeWinogradForward(desc);
+    const auto data = cpu::MakeWinogradBackwardData(desc);
+    const auto weights = cpu::MakeWinogradBackwardWeight(desc);
+    GuardedBytes scratch(
+        std::max({forward->ScratchBytes(), data->ScratchBytes(), weights->ScratchBytes()}));
+    GuardedBytes reference_scratch(reference->ScratchBytes());
+    const Values x = Values::Random(desc.InShape(), desc.dtype, 1);
+    const Values dy = Values::Random(desc.OutShape(), desc.dtype, 2);
+    const Values weight = Values::Random(desc.WeightShape(), DType::kF32, 3);
+    const Values bias = Values::Random({desc.out_channels}, DType::kF32, 4);
+    const Values y = Values::Unset(desc.OutShape(), desc.dtype);
+    const Values dx = Values::Unset(desc.InShape(), desc.dtype);
+    const Values want_y = Values::Unset(desc.OutShape(), desc.dtype);
+    const Values want_dx = Values::Unset(desc.InShape(), desc.dtype);
+    forward->Run(x.f32(), weight.f32(), bias.f32(), y.f32(), scratch.span());
+    reference->Forward(x, weight.f32(), bias.f32(), want_y, reference_scratch.span());
+    ExpectClose(y, want_y, 1e-2f, "y");
+    data->Run(dy.f32(), weight.f32(), dx.f32(), scratch.span());
+    reference->BackwardData(dy, weight.f32(), want_dx, reference_scratch.span());
+    ExpectClose(dx, want_dx, 1e-2f, "dx");
+    const Values dweight = Values::Of(desc.WeightShape(), {}),
+                 want = Values::Of(desc.WeightShape(), {});
+    const Values dbias = Values::Of({desc.out_channels}, {});
+    const Values want_bias = Values::Of({desc.out_channels}, {});
+    weights->Run(x.f32(), dy.f32(), dweight.f32(), dbias.f32(), scratch.span());
+    reference->BackwardWeight(x, dy, want.f32(), want_bias.f32(), reference_scratch.span());
+    ExpectClose(dweight, want, 1e-4f, "dweight");  // floats, of the same numbers
+    ExpectClose(dbias, want_bias, 1e-5f, "dbias");
+    EXPECT_TRUE(scratch.Intact());
+  }
+}
+
 TEST(WinogradStepTest, IsTakenWhereItPays) {
   TRAINER_CPU_ONLY("it has this kernel");
   if (DetectCpuIsa() == CpuIsa::kBase) GTEST_SKIP() << "no AVX2";
@@ -207,7 +246,7 @@ TEST(WinogradStepTest, RefusesWhatItCannotDo) {
   const ConvDesc good = Padded(1, 16, 8, 8, 16, 3, 1, 1);
   EXPECT_EQ(cpu::WinogradRefuses(good) == "", DetectCpuIsa() != CpuIsa::kBase);
   ConvDesc bf16 = good, strided = good, dilated = good, kernel = good, line = good;
-  bf16.dtype = DType::kBF16;  // the library has fast kernels for it with AVX-512 alone
+  bf16.dtype = DType::kBF16;  // only with AVX-512, the library has fast kernels for it
   EXPECT_EQ(cpu::WinogradRefuses(bf16) == "", DetectCpuIsa() == CpuIsa::kAvx2);
   strided.stride = {1, 2};
   dilated.dilation = {2, 1};

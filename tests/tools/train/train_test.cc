@@ -16,6 +16,7 @@ namespace {
 using testing::Contains;
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::Not;
 using testing::StartsWith;
 
 // Where each text first occurs must rise.
@@ -158,6 +159,19 @@ TEST(TrainTest, LearnsDigits) {
   ASSERT_EQ(scores.size(), 2u);
   EXPECT_LT(std::stod(Field(scores[0], 11)), 0.25);
   EXPECT_GT(std::stod(Field(scores[1], 11)), 0.4);
+}
+
+// A process of its own, because oneDNN reads the limit once.
+TEST(TrainTest, SaysOnceThatBf16SavesNoTimeWithoutInstructionsForIt) {
+  Job job;
+  job.environment = {"DNNL_MAX_CPU_ISA=AVX2"};
+  EXPECT_THAT(job.TrainAsProcess({"--set", "max_iter=1"}).err, Not(HasSubstr("16-bit values")));
+  job.net = "default_forward_type: BFLOAT16\n" + job.net;
+  const Outcome outcome = job.TrainAsProcess({"--set", "max_iter=1"});
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  const std::string said = "net.prototxt:1:1: 16-bit values save memory, not time: ";
+  ASSERT_THAT(outcome.err, HasSubstr(said));
+  EXPECT_EQ(outcome.err.find(said), outcome.err.rfind(said));
 }
 
 TEST(TrainTest, TrainsLeNetOnBothDatabases) {
