@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "cpu/conv/segment.h"
+#include "cpu/simd.h"
 #include "trainer/backend/loops/parallel_for.h"
 
 namespace trainer::cpu {
@@ -93,7 +94,8 @@ class SegmentBackwardData final : public ConvBackwardData {
   // of the kernel.
   void MakeShares(const float* dy, int64_t pixels, int64_t i, std::span<std::byte> scratch,
                   float* shares) const {
-    const int64_t columns = s_.segment - tail_;
+    // Whole vectors, because a store of a part is slow.
+    const int64_t lanes = LanesFor(kLanes), columns = s_.segment - tail_;
     MultiplyPixels({.x = dy,
                     .pixel = pixel_.data(),
                     .tap = tap_.data(),
@@ -103,7 +105,7 @@ class SegmentBackwardData final : public ConvBackwardData {
                     .bias = nullptr,
                     .y = shares,
                     .y_pixel = s_.segment_wide,
-                    .columns = tail_ > 0 ? columns : wide_},
+                    .columns = (columns + lanes - 1) / lanes * lanes},
                    pixels);
     DotPixels({.x = dy,
                .pixel = pixel_.data(),
