@@ -2,10 +2,12 @@
 """LeNet training steps with batches of 64 on the CPU: trainer and PyTorch, in turns.
 
     lenet_vs_pytorch.py --trainer=build/release/trainer --data=data/digits [--rounds=7] [--no-compile]
+                        [--isa=avx2]
 
 trainer reads its LMDB and decodes each batch. PyTorch gets batches in memory, at its fastest of 1 or
-all threads, NCHW or channels_last, eager or compiled, with its fused SGD if it has one. A round is
-one run of each. Prints medians, the spread and the ratio. Needs Python with torch.
+all threads, NCHW or channels_last, eager or compiled, with its fused SGD if it has one. --isa=avx2
+limits both to AVX2 where the processor has AVX-512. A round is one run of each. Prints medians, the
+spread and the ratio. Needs Python with torch.
 """
 
 import argparse
@@ -16,7 +18,8 @@ import tempfile
 
 import torch
 
-from steps import ROOT, Peer, Trainer, best_peer, describe, machine, settings, write_json
+from steps import (ROOT, Peer, Trainer, best_peer, describe, limit_isa, machine, settings,
+                   write_json)
 
 sys.path.insert(0, str(ROOT / "scripts"))
 from peer_nets import LeNet  # noqa: E402
@@ -65,8 +68,10 @@ def main():
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--compile", action=argparse.BooleanOptionalAction, default=True,
                         help="try torch.compile as well")
+    parser.add_argument("--isa", choices=["avx2"], help="both with these instructions at most")
     parser.add_argument("--json", help="write the figures to this file too")
     args = parser.parse_args()
+    limit_isa(args.isa)
     print(f"LeNet, batches of {BATCH}, {machine()}")
     peer = best_peer(make_peer, settings(args.compile), STEPS)
     with tempfile.TemporaryDirectory() as folder:

@@ -2,14 +2,16 @@
 """Training steps of the nets of models/ on the CPU: trainer and PyTorch, in turns.
 
     nets_vs_pytorch.py --trainer=build/release/trainer [--nets=resnet50,googlenet] [--rounds=5]
-                       [--bf16] [--memory] [--pytorch-only] [--no-compile] [--json=FILE]
+                       [--bf16] [--memory] [--pytorch-only] [--no-compile] [--isa=avx2]
+                       [--json=FILE]
 
 A step is forward, backward and update. trainer reads made-up images from an LMDB, crops and mirrors
 them as models/ says. PyTorch (scripts/peer_nets.py) gets batches in memory, at its fastest of NCHW
 or channels_last, eager or compiled (for the small net also of 1 or all threads), with its fused
 SGD, and with autocast for --bf16. --no-compile leaves torch.compile out, which needs a C++
-compiler. A round is one run of each. --memory measures the greatest resident set of a process of
-each, all of it, instead of time. Needs Python with torch and numpy.
+compiler. --isa=avx2 limits both to AVX2 where the processor has AVX-512. A round is one run of
+each. --memory measures the greatest resident set of a process of each, all of it, instead of time.
+Needs Python with torch and numpy.
 """
 
 import argparse
@@ -25,8 +27,8 @@ import tempfile
 import numpy as np
 import torch
 
-from steps import (ROOT, Peer, Trainer, alternate, best_peer, machine, peak_mib, settings,
-                   write_json)
+from steps import (ROOT, Peer, Trainer, alternate, best_peer, limit_isa, machine, peak_mib,
+                   settings, write_json)
 
 sys.path.insert(0, str(ROOT / "scripts"))
 from peer_nets import PEERS  # noqa: E402
@@ -160,8 +162,10 @@ def main():
     parser.add_argument("--pytorch-only", action="store_true", help="needs no trainer")
     parser.add_argument("--compile", action=argparse.BooleanOptionalAction, default=True,
                         help="try torch.compile as well")
+    parser.add_argument("--isa", choices=["avx2"], help="both with these instructions at most")
     parser.add_argument("--json", help="write the figures to this file too")
     args = parser.parse_args()
+    limit_isa(args.isa)
     print(machine() + (", bf16" if args.bf16 else ", f32"))
     figures = {"bf16": args.bf16}
     measure = measure_memory if args.memory else measure_time

@@ -189,8 +189,23 @@ def cores():
     return len(os.sched_getaffinity(0))
 
 
+def limit_isa(isa):
+    """Starts the script again with trainer and PyTorch both limited to the instructions `isa`.
+
+    Their libraries read these variables when they start. torch.compile reads ATEN's.
+    """
+    limits = {"avx2": {"DNNL_MAX_CPU_ISA": "AVX2", "ONEDNN_MAX_CPU_ISA": "AVX2",
+                       "ATEN_CPU_CAPABILITY": "avx2", "MKL_ENABLE_INSTRUCTIONS": "AVX2"}}
+    missing = {name: value for name, value in limits.get(isa, {}).items()
+               if os.environ.get(name) != value}
+    if missing:
+        os.execve(sys.executable, [sys.executable, *sys.argv], os.environ | missing)
+
+
 def machine():
-    return f"{cores()} cores of {processor()}, torch {torch.__version__}"
+    limit = os.environ.get("DNNL_MAX_CPU_ISA")
+    limited = f", limited to {limit}" if limit else ""
+    return f"{cores()} cores of {processor()}{limited}, torch {torch.__version__}"
 
 
 def processor():
