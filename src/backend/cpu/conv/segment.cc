@@ -61,11 +61,11 @@ std::string SegmentsRefuse(const ConvDesc& desc) {
   constexpr int64_t kMaxPixels = int64_t{1} << 24;  // a table has an entry for each pixel
   const std::vector<int64_t> out = desc.Out();
   if (out[0] > kMaxPixels / out[1]) return "the image has too many pixels for its table";
-  if (desc.WeightShape().Count(2) == 1 && LanesFor(kLanes) < kLanes) {
-    return "the kernel is 1 x 1, and oneDNN is faster with AVX2 then";
+  const int64_t lanes = LanesFor(kLanes);
+  if (desc.WeightShape().Count(2) == 1 && lanes < kLanes) {
+    return "the kernel is 1 x 1, and with AVX2 other kernels are faster then";
   }
   // oneDNN is faster if the vectors are full, or if the weights need blocking for the caches.
-  const int64_t lanes = LanesFor(kLanes);
   if (desc.in_channels % lanes == 0 && desc.out_channels % lanes == 0) {
     return Join("all channels fill whole vectors of ", lanes, ", and oneDNN is faster then");
   }

@@ -1,8 +1,9 @@
 #pragma once
-// Register-blocked products for AVX-512 and AVX2, used by the segment convolutions. The functions
-// must be called only if HasWideLanes() (simd.h). The left operand is read through offsets, so that
-// windows may overlap. Lengths are in floats; "wide" means padded with zeros to a multiple of 16,
-// which are whole vectors of both instruction sets.
+// Register-blocked products for AVX-512 and AVX2, used by the segment convolutions and the own 1 x
+// 1 products. The functions must be called only if HasWideLanes() (simd.h). The left operand is
+// read through offsets, so that windows may overlap. Lengths are in floats; "wide" means padded
+// with zeros to a multiple of 16, which fills whole vectors of both instruction sets. In
+// ProductTiles, whole vectors of the processor suffice.
 
 #include <cstdint>
 
