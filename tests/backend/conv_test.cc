@@ -93,6 +93,7 @@ const ConvCase kConvCases[] = {
     {"one_by_one_deep", ImageConv(2, 300, 7, 6, 40, 1)},
     {"one_by_one_deep_no_bias", Without(ImageConv(2, 530, 3, 5, 8, 1), false)},
     {"one_by_one_many_pixels", ImageConv(3, 24, 21, 21, 72, 1)},
+    {"one_by_one_nearly_full_vectors", ImageConv(2, 60, 21, 21, 90, 1)},
     {"depthwise", ImageConv(2, 12, 9, 8, 12, 3, 1, 1, 12)},
     {"depthwise_twice", ImageConv(2, 5, 9, 8, 10, 3, 2, 1, 5)},
     {"depthwise_full_vectors", Depthwise(3, 32, 14, 14, 1, 1)},
