@@ -4,24 +4,40 @@
 namespace trainer::cpu {
 namespace {
 
+// Adds term(row, column) of each row to to[column], four rows per pass over the columns, so that
+// the sums are read and written once for four rows. The order of the additions is that of the rows.
+template <class Term>
+void AddRows(int64_t rows, int64_t begin, int64_t end, Term term, float* to) {
+  using parallel_for_internal::Loop;
+  int64_t r = 0;
+  for (; r + 4 <= rows; r += 4) {
+    Loop(
+        begin, end, [=](int64_t c) __attribute__((always_inline)) {
+          to[c] = to[c] + term(r, c) + term(r + 1, c) + term(r + 2, c) + term(r + 3, c);
+        });
+  }
+  for (; r < rows; ++r) {
+    Loop(
+        begin, end, [=](int64_t c) __attribute__((always_inline)) { to[c] += term(r, c); });
+  }
+}
+
 // Sums channels that are neighbours: memory is (rows, columns), which is read in order.
 template <class T>
 void AddColumns(int64_t rows, int64_t columns, const T* x, const T* times, float* to) {
   const int64_t work = times == nullptr ? 1 << 18 : 1 << 17;
   const int64_t grain = std::max<int64_t>(16, work / std::max<int64_t>(rows, 1));
+  const auto element = [=](int64_t r, int64_t c) __attribute__((always_inline)) {
+    return Load(x[r * columns + c]);
+  };
+  const auto product = [=](int64_t r, int64_t c) __attribute__((always_inline)) {
+    return Load(x[r * columns + c]) * Load(times[r * columns + c]);
+  };
   ParallelRanges(columns, grain, [&](int64_t begin, int64_t end) {
-    for (int64_t r = 0; r < rows; ++r) {
-      const T* const row = x + r * columns;
-      if (times == nullptr) {
-        parallel_for_internal::Loop(
-            begin, end, [=](int64_t c) __attribute__((always_inline)) { to[c] += Load(row[c]); });
-      } else {
-        const T* const by = times + r * columns;
-        parallel_for_internal::Loop(
-            begin, end, [=](int64_t c) __attribute__((always_inline)) {
-              to[c] += Load(row[c]) * Load(by[c]);
-            });
-      }
+    if (times == nullptr) {
+      AddRows(rows, begin, end, element, to);
+    } else {
+      AddRows(rows, begin, end, product, to);
     }
   });
 }
