@@ -77,7 +77,7 @@ TEST_F(LintTest, TheLearningRateMustSuitTheType) {
 
 TEST_F(LintTest, APlateauNeedsAMeanOfLosses) {
   const std::string plateau =
-      "base_lr: 0.5 lr_policy: \"plateau\" gamma: 0.1 plateau_winsize: 4 plateau_winsize: 20 ";
+      "base_lr: 0.5 lr_policy: \"plateau\" gamma: 0.1 plateau_winsize: 4 plateau_winsize: 9 ";
   EXPECT_THAT(LintsOf(Spec(plateau)),
               ElementsAre(EndsWith("compares the losses of single batches, because average_loss is "
                                    "1, so one easy batch delays the next step; set average_loss to "
@@ -110,6 +110,84 @@ TEST_F(LintTest, ASoftmaxBeforeTheLossIsASecondOne) {
   EXPECT_THAT(LintsOf(Spec("base_lr: 0.1 lr_policy: \"fixed\"",
                            Replaced(net, "SoftmaxWithLoss", "SoftmaxFocalLoss"))),
               ElementsAre(HasSubstr("layer 'loss' (SoftmaxFocalLoss) computes a Softmax itself")));
+}
+
+TEST_F(LintTest, AMessageOfAnotherTypeHasNoEffect) {
+  const std::string fields = "base_lr: 0.1 lr_policy: \"fixed\"";
+  EXPECT_THAT(
+      LintsOf(Spec(fields, Replaced(kNet, "\"loss\" }",
+                                    "\"loss\" softmax_param { axis: 1 }\n"
+                                    "  focal_loss_param { gamma: 2 } dropout_param { } }"))),
+      ElementsAre(
+          EndsWith(
+              "net.prototxt:9:33: layer 'loss' (SoftmaxWithLoss): dropout_param has no effect, "
+              "because SoftmaxWithLoss reads loss_param and softmax_param; move its fields "
+              "there, or remove it"),
+          HasSubstr("net.prototxt:9:3: layer 'loss' (SoftmaxWithLoss): focal_loss_param has no")));
+  const std::string relu = Join(kNet,
+                                "layer { name: \"r\" type: \"BNLL\" bottom: \"x\" top: \"r\"\n"
+                                "  relu_param { } data_param { limit: 3 } }");
+  EXPECT_THAT(LintsOf(Spec(fields, relu)),
+              ElementsAre(EndsWith("layer 'r' (BNLL): relu_param has no effect, because BNLL reads "
+                                   "no such message; remove it")))
+      << "--limit sets data_param in each data layer";
+}
+
+TEST_F(LintTest, ALayerOfAnOldNetHasItsOwnMessages) {
+  const std::string net =
+      "layers { name: \"d\" type: DATA top: \"x\" top: \"y\" data_param { source: \"a\" "
+      "batch_size: 8 } }\n"
+      "layers { name: \"ip\" type: INNER_PRODUCT bottom: \"x\" top: \"ip\"\n"
+      "  inner_product_param { num_output: 4 } convolution_param { pad: 1 } }\n"
+      "layers { name: \"loss\" type: SOFTMAX_LOSS bottom: \"ip\" bottom: \"y\" top: \"loss\" }";
+  EXPECT_THAT(LintsOf(Spec("base_lr: 0.1 lr_policy: \"fixed\"", net)),
+              ElementsAre(HasSubstr("net.prototxt:3:41: layer 'ip' (InnerProduct): "
+                                    "convolution_param has no effect, because InnerProduct reads "
+                                    "inner_product_param; move")));
+}
+
+TEST_F(LintTest, ADiceLossNeedsProbabilities) {
+  const std::string fields = "base_lr: 0.1 lr_policy: \"fixed\"";
+  const std::string net = Replaced(kNet, "SoftmaxWithLoss", "DiceLoss");
+  EXPECT_THAT(LintsOf(Spec(fields, net)),
+              ElementsAre(AllOf(HasSubstr("net.prototxt:8:"),
+                                HasSubstr("layer 'loss' (DiceLoss) needs probabilities from 0 to "
+                                          "1, but its bottom 0 has the scores of layer 'ip' "
+                                          "(InnerProduct)"),
+                                HasSubstr("put a Softmax layer between them"))));
+  const std::string prob =
+      Replaced(net, "layer { name: \"loss\" type: \"DiceLoss\" bottom: \"ip\"",
+               "layer { name: \"prob\" type: \"Sigmoid\" bottom: \"ip\" top: \"prob\" }\n"
+               "layer { name: \"loss\" type: \"DiceLoss\" bottom: \"prob\"");
+  EXPECT_THAT(LintsOf(Spec(fields, prob)), IsEmpty());
+}
+
+TEST_F(LintTest, ALossOfEqualShapesHasItsScoresFirst) {
+  const std::string net =
+      Replaced(kNet, "type: \"SoftmaxWithLoss\" bottom: \"ip\" bottom: \"y\"",
+               "type: \"SigmoidCrossEntropyLoss\" bottom: \"y\" bottom: \"ip\"");
+  EXPECT_THAT(
+      LintsOf(Spec("base_lr: 0.1 lr_policy: \"fixed\"", net)),
+      ElementsAre(HasSubstr("layer 'loss' (SigmoidCrossEntropyLoss): bottom 0 comes from data, "
+                            "layer 'data' (Data), and bottom 1 is computed by layer 'ip' "
+                            "(InnerProduct), but bottom 1 must be the targets and gets no "
+                            "gradient, so nothing is learned; swap the two bottoms")));
+}
+
+TEST_F(LintTest, ASoftmaxOfSingleScoresIsAlwaysOne) {
+  const SolverSpec spec = Spec("base_lr: 0.1 lr_policy: \"fixed\"", R"(
+layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 2 dim: 1 } } }
+layer { name: "prob" type: "Softmax" bottom: "x" top: "prob" }
+layer { name: "line" type: "Softmax" bottom: "x" top: "line" softmax_param { axis: 0 } }
+)");
+  const std::unique_ptr<Device> device = MakeTestDevice(1);
+  ParamStore params(*device);
+  const Net net(*spec.train.net, {}, *device, params);
+  Diagnostics diagnostics;
+  LintTrainingNet(net, &diagnostics);
+  EXPECT_THAT(diagnostics.WarningTexts(),
+              ElementsAre(HasSubstr("net.prototxt:3:1: layer 'prob' (Softmax): its input has "
+                                    "length 1 on axis 1, so each output is 1")));
 }
 
 TEST_F(LintTest, TestsMustSeeWhatTrainingSees) {

@@ -35,6 +35,9 @@ class LayerSpec {
   // Sets that messages name `maker` instead of this layer, which the program added after it.
   void SpeakFor(const LayerSpec& maker);
 
+  // Returns "layer 'conv2' (Convolution)" for messages, or the title of the layer that SpeakFor gave.
+  std::string Title() const;
+
   // Returns the layer's own line.
   const SourceRef& Where() const { return where_; }
   // Returns the line of a field of the layer itself ("bottom", index 1), or the layer's line if the
@@ -58,8 +61,6 @@ class LayerSpec {
   [[noreturn]] void FailWith(ErrorCode code, const std::string& message) const;
 
  private:
-  // Returns "layer 'conv2' (Convolution)", or the title of the layer that SpeakFor gave.
-  std::string Title() const;
   // Throws LayerError with the title. In the message, replaces blob names that the program chose by
   // the names in the user's file.
   [[noreturn]] void Throw(ErrorCode code, const SourceRef& place, const std::string& message) const;

@@ -12,53 +12,10 @@
 #include "trainer/base/text/text.h"
 #include "trainer/input/class_folders.h"
 #include "trainer/input/input_files.h"
-#include "trainer/net/learning.h"
 #include "trainer/solver/lr_schedule.h"
 
 namespace trainer {
 namespace {
-
-// Returns "layer 'conv1' (Convolution)" for messages.
-std::string TitleOf(const LayerSpec& layer) {
-  return Join("layer '", layer.name(), "' (", layer.type(), ")");
-}
-
-// Returns the layer that computes the first bottom of `layer`, looking through layers that only
-// drop or rearrange values; null if there is none.
-const LayerSpec* FirstMaker(const std::vector<LayerSpec>& layers, size_t layer) {
-  if (layers[layer].proto().bottom_size() == 0) return nullptr;
-  std::string blob = layers[layer].proto().bottom(0);
-  for (size_t i = layer; i-- > 0;) {
-    const caffe::LayerParameter& proto = layers[i].proto();
-    if (std::ranges::find(proto.top(), blob) == proto.top().end()) continue;
-    const std::string& type = proto.type();
-    const bool passes = type == "Dropout" || type == "DropPath" || type == "Flatten" ||
-                        type == "Permute" || type == "Reshape" || type == "Split";
-    if (!passes || proto.bottom_size() == 0) return &layers[i];
-    blob = proto.bottom(0);
-  }
-  return nullptr;
-}
-
-// Warns about a loss that computes probabilities from scores, if a layer before has computed them:
-// training is then slow, and the loss never becomes small.
-void LintSoftmax(const NetUse& use, Diagnostics* diagnostics) {
-  const std::vector<LayerSpec> layers = FilterLayers(*use.net, use.state);
-  for (size_t i = 0; i < layers.size(); ++i) {
-    const std::string& type = layers[i].type();
-    const bool softmax = type == "SoftmaxWithLoss" || type == "InfogainLoss" ||
-                         type == "SoftmaxFocalLoss" || type == "KLDivergenceLoss";
-    if (!softmax && type != "SigmoidCrossEntropyLoss" && type != "SigmoidFocalLoss") continue;
-    const LayerSpec* const before = FirstMaker(layers, i);
-    if (before == nullptr || before->type() != (softmax ? "Softmax" : "Sigmoid")) continue;
-    diagnostics->Warn(Join(
-        layers[i].Where().ToString(), ": ", TitleOf(layers[i]), " computes a ", before->type(),
-        " itself, and its scores come from ", TitleOf(*before), " (", before->Where().ToString(),
-        "): the softmax is applied twice, so all classes get nearly equal scores "
-        "and training is slow; give the loss the input of '",
-        before->name(), "'"));
-  }
-}
 
 // Returns whether the layer reads records and changes them by its transform_param.
 bool TransformsRecords(const LayerSpec& layer) {
@@ -89,7 +46,7 @@ void CompareTransforms(const LayerSpec& train, const LayerSpec& test, Diagnostic
   const auto warn = [&](const char* field, const std::string& in_train,
                         const std::string& in_test) {
     diagnostics->Warn(Join(
-        test.WhereIn("transform_param", field).ToString(), ": ", TitleOf(test), " has ", in_test,
+        test.WhereIn("transform_param", field).ToString(), ": ", test.Title(), " has ", in_test,
         " in TEST and ", in_train, " in TRAIN (",
         train.WhereIn("transform_param", field).ToString(),
         "): the tests see different input values than training; write the same value in both"));
@@ -265,21 +222,12 @@ RateRange LintRates(const SolverSpec& spec, Diagnostics* diagnostics) {
 void LintSolver(const SolverSpec& spec, Diagnostics* diagnostics) {
   LintUnfreezing(spec, diagnostics);
   LintPlateau(spec, diagnostics);
-  if (spec.train.net != nullptr) LintSoftmax(spec.train, diagnostics);
+  if (spec.train.net != nullptr) LintNet(spec.train, diagnostics);
   for (const NetUse& test : spec.tests) {
+    if (test.net != nullptr) LintNet(test, diagnostics);
     if (spec.train.net != nullptr && test.net != nullptr) {
       LintTransforms(spec.train, test, diagnostics);
     }
-  }
-}
-
-void LintTrainingNet(const Net& net, Diagnostics* diagnostics) {
-  std::set<std::string> told;
-  for (const Param* param : UntrainedParams(net)) {
-    if (!told.insert(param->layer).second) continue;
-    diagnostics->Warn(Join(param->where.ToString(), ": no loss depends on layer '", param->layer,
-                           "', so its weights keep their initial values; connect its output to a "
-                           "loss, remove the layer, or freeze it with freeze: true"));
   }
 }
 
@@ -289,7 +237,7 @@ std::vector<LabelReader> LabelReadersOf(const Graph& graph) {
     if (use.source < 0) continue;
     const auto& nodes = graph.nodes;
     const LayerSpec &data = nodes[NodeId(use.source)].spec, &reader = nodes[NodeId(use.layer)].spec;
-    readers.push_back({data.name(), TitleOf(reader), use, BalanceFieldsOf(reader, data)});
+    readers.push_back({data.name(), reader.Title(), use, BalanceFieldsOf(reader, data)});
   }
   return readers;
 }

@@ -14,9 +14,12 @@
 namespace trainer {
 
 // Warns about a solver: an unfreeze_at without effect, lr_policy "plateau" with the losses of
-// single batches, a softmax before a loss that computes one itself, transforms that differ between
-// TRAIN and TEST.
+// single batches, transforms that differ between TRAIN and TEST. Lints each net as well.
 void LintSolver(const SolverSpec& spec, Diagnostics* diagnostics);
+
+// Warns about a net: messages that their layer does not read, a softmax before a loss that computes
+// one itself, a DiceLoss of scores, and losses whose bottoms are swapped.
+void LintNet(const NetUse& use, Diagnostics* diagnostics);
 
 // The learning rates of the first and the last iteration, and the highest one. lr_policy "plateau"
 // is taken as for a loss that never falls.
@@ -27,7 +30,7 @@ struct RateRange {
 // finite, adds an error and returns zeros.
 RateRange LintRates(const SolverSpec& spec, Diagnostics* diagnostics);
 
-// Warns about layers of the training net that no loss trains.
+// Warns about layers of the training net that no loss trains, and about a Softmax of single scores.
 void LintTrainingNet(const Net& net, Diagnostics* diagnostics);
 
 // A layer that takes labels of a data layer as classes.

@@ -49,6 +49,7 @@ void CheckNet(const NetRequest& request, PreflightReport* report, Json* passes) 
   const PreflightDevice device =
       MakePreflightDevice(ChooseDevice(request.device, spec), &diagnostics);
   const std::vector<PreflightNet> nets = {NetToCheck(request, spec)};
+  diagnostics.Collect([&] { LintNet({&spec, nets[0].options.state, ""}, &diagnostics); });
   const PlannedNets planned = PlanNets(nets, nullptr, nullptr, *device.device, report);
   const bool fits = !planned.good() || CheckMemory(nets, planned, device, report);
   const std::vector<LayerAudit> audits = AuditNets(nets, planned, &diagnostics);
