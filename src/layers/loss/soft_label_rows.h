@@ -20,24 +20,34 @@ struct SmoothShare {
   }
 };
 
+// How far the sum of a row's shares may be from 1: shares stored as bytes or as 16-bit floats pass.
+inline constexpr float kShareTolerance = 0.01f;
+
 // Computes one row: probabilities p, and the loss -sum_c t_c log p_c for smoothed shares t. Caffe's
-// lower bound of a probability limits the loss to `most` times the sum of the shares.
+// lower bound of a probability limits the loss to `most` times the sum of the shares. Reports a row
+// whose shares do not sum to 1, with their sum; a share below 0 or NaN makes that infinite.
 struct ShareLossRow {
   const float *x, *share;
   float *prob, *loss;
   Rows rows;
   SmoothShare smooth;
   float most;  // largest loss of a row whose shares sum to 1
+  InputErrorFlag fault;
 
   template <class Row>
   HD void operator()(const Row& row) const {
     const int64_t at = rows.Start(row.index), step = rows.inner;
     const RowSoftmax softmax = RowSoftmax::Write(row, x + at, prob + at, step);
     const float top = softmax.top;
-    const float all = row.Sum([&](int64_t i) { return smooth.Of(row, share[at + i * step]); });
+    const float sum = row.Sum([&](int64_t i) {
+      const float t = share[at + i * step];
+      return t >= 0 ? t : INFINITY;
+    });
+    const float all = (1 - smooth.smoothing) * sum + smooth.smoothing;
     const float own = row.Sum(
         [&](int64_t i) { return smooth.Of(row, share[at + i * step]) * (x[at + i * step] - top); });
     row.Once([&] {
+      if (!(fabsf(sum - 1) <= kShareTolerance)) fault.Report(row.index, sum);
       const float nll = all * logf(softmax.sum) - own;
       loss[row.index] = nll > all * most ? all * most : nll;
     });

@@ -109,6 +109,7 @@ class SoftmaxFocalLoss final : public Layer {
     RefuseSwappedBottoms(ctx, spec_, given);
     const int axis = AxisIn(spec_, "softmax_param", "axis", given, scores);
     order_ = RequireLabels(ctx, spec_, axis);
+    RefuseOneClass(spec_, scores, axis);
     rows_ = AxisRows(scores, axis);
     rule_ = LabelRuleOf(spec_, rows_.length);
     weights_.Plan(spec_, rows_.length);

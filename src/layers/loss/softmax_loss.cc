@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "loss/class_weights.h"
 #include "loss/loss_normalizer.h"
 #include "loss/soft_label_rows.h"
@@ -125,6 +127,7 @@ class SoftmaxWithLoss final : public Layer {
     } else {
       order_ = RequireLabels(ctx, spec_, axis);
     }
+    RefuseOneClass(spec_, scores, axis);
     rule_ = LabelRuleOf(spec_, rows_.length);
     weights_.Plan(spec_, rows_.length);
     total_.Plan(rows_.count, scores.Count(0, axis));
@@ -151,7 +154,7 @@ class SoftmaxWithLoss final : public Layer {
     if (shares_) {
       MapRows(run.device(), rows_.count, rows_.length,
               ShareLossRow{run.Input(0).f32(), run.Input(1).f32(), buffers.prob, buffers.loss,
-                           rows_, SmoothShare{smoothing_}, kMaxLoss});
+                           rows_, SmoothShare{smoothing_}, kMaxLoss, run.input_error()});
       total_.Forward(run.device(), buffers.loss, buffers.head, run.Output(0).f32(), nullptr);
       return;
     }
@@ -165,6 +168,9 @@ class SoftmaxWithLoss final : public Layer {
   }
 
   void ThrowInputError(const RunContext& run, int64_t at, float label) const override {
+    if (shares_) {
+      ThrowBadShares(spec_, std::max<int64_t>(1, rows_.count / run.Input(1).shape[0]), at, label);
+    }
     ThrowBadLabel(spec_, run.Input(1).shape, rule_, at, label);
   }
 
@@ -233,7 +239,8 @@ const RegisterLayer<SoftmaxWithLoss> kSoftmaxWithLoss(
          "bottom 0: scores, classes along softmax_param's axis (default 1). bottom 1: labels, one "
          "per row of scores, checked in every pass; fractions are cut off (0.5 is class 0).\n"
          "If bottom 1 has the shape of the scores, it gives a share for each class of each row, "
-         "as mixup does (transform_param): the loss is -sum share * log p / normalizer.\n"
+         "as mixup does (transform_param): the loss is -sum share * log p / normalizer. Shares are "
+         "0 or more with sum 1 in each row, checked in every pass.\n"
          "top 0: the loss, a scalar. top 1 (optional): the probabilities.\n"
          "normalizer, by loss_param.normalization: FULL: the number of labels; VALID (default): "
          "the number of labels that are not ignore_label; BATCH_SIZE: the number of items; NONE: "

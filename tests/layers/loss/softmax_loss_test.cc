@@ -80,6 +80,33 @@ TEST(SoftmaxLossTest, RefusesWhatIsSaidOfLabelsWithShares) {
               HasSubstr("class_weight works with class labels"));
 }
 
+TEST(SoftmaxLossTest, RefusesSharesWithoutTheSumOne) {
+  EXPECT_THAT(
+      RunRefusal(LossSoftmaxLoss(), {2, 3}, {0.5f, 0.25f, 0.25f, 1, 0, 1}, {2, 3}),
+      HasSubstr(
+          "layer 'it' (SoftmaxWithLoss): the class shares in 'x1' of item 1 of the batch have "
+          "the sum 2; they must be 0 or more, with sum 1: divide each row by its sum, or use "
+          "SigmoidCrossEntropyLoss if a record can have several classes"));
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  for (const float bad : {-0.5f, nan, std::numeric_limits<float>::infinity()}) {
+    EXPECT_THAT(RunRefusal(LossSoftmaxLoss("label_smoothing: 0.1"), {1, 2}, {bad, 1.5f}, {1, 2}),
+                HasSubstr("of item 0 of the batch include one below 0 or not finite; they must"));
+  }
+  EXPECT_THAT(RunRefusal(LossSoftmaxLoss(), {1, 2, 1, 2}, {1, 0, 0, 0}, {1, 2, 1, 2}),
+              HasSubstr("of item 0, position 1, of the batch have the sum 0"));
+  EXPECT_EQ(RunRefusal(LossSoftmaxLoss(), {1, 3}, {0.333f, 0.333f, 0.333f}, {1, 3}), "")
+      << "rounded shares";
+}
+
+TEST(SoftmaxLossTest, RefusesOneClass) {
+  for (const char* type : {"SoftmaxWithLoss", "SoftmaxFocalLoss"}) {
+    EXPECT_THAT(RefusalOf(Join("type: \"", type, "\""), {{4, 1}, {4}}),
+                HasSubstr("scores 'x0' of shape (4, 1) have one class on axis 1, so its "
+                          "probability is always 1 and nothing is learned; compute one score per "
+                          "class, i.e. 2 for two classes, or use SigmoidCrossEntropyLoss"));
+  }
+}
+
 TEST(SoftmaxLossTest, HandValuesOfASureMistakeEndWhereCaffesDo) {
   LayerRunner loss(LossSoftmaxLoss(), {{1, 2}, {1}});
   loss.SetInput(1, {1});

@@ -7,6 +7,7 @@
 
 #include "support/error_of.h"
 #include "support/layer_runner.h"
+#include "trainer/base/text/text.h"
 #include "trainer/layers/label_rule.h"
 
 namespace trainer {
@@ -118,6 +119,37 @@ TEST(LabelsTest, SwappedBottomsAreNamedAsSuch) {
       EXPECT_THAT(message, testing::HasSubstr("of shape (3, 2) are the second; swap the two"));
     }
   }
+}
+
+TEST(LabelsTest, LabelsOfASequenceNameTheAxis) {
+  for (const auto& [type, param] :
+       {std::pair("SoftmaxWithLoss", "softmax_param"), std::pair("Accuracy", "accuracy_param"),
+        std::pair("InfogainLoss", "infogain_loss_param")}) {
+    std::vector<Shape> inputs = {{4, 5, 7}, {4, 5}};
+    if (type == std::string("InfogainLoss")) inputs.push_back({7, 7});
+    EXPECT_THAT(RefusalOf(Join("type: \"", type, "\""), inputs),
+                testing::HasSubstr(Join("which needs 28 labels, e.g. shape (4, 1, 7); if the "
+                                        "classes are on axis 2, write ",
+                                        param, " { axis: 2 }")));
+  }
+}
+
+TEST(LabelsTest, LabelsOfMixupAreNamedAsSuch) {
+  const auto refusal = [](const std::string& type, const Shape& scores, const Shape& labels) {
+    return RefusalOf(Join("type: \"", type, "\""), {scores, labels});
+  };
+  const std::string made = "; if mixup or cutmix of transform_param made these labels, ";
+  EXPECT_THAT(refusal("Accuracy", {4, 5}, {4, 5}),
+              testing::HasSubstr(made + "add include { phase: TEST } to this layer, because in "
+                                        "TRAIN they are a share for each class"));
+  EXPECT_THAT(refusal("SoftmaxFocalLoss", {4, 5}, {4, 5}),
+              testing::HasSubstr(made + "use SoftmaxWithLoss, which takes a share for each class, "
+                                        "or remove both"));
+  EXPECT_THAT(refusal("SoftmaxWithLoss", {4, 5}, {4, 10}),
+              testing::HasSubstr(made + "set mixup_classes: 5, the number of scores"));
+  EXPECT_THAT(refusal("SoftmaxWithLoss", {4, 5, 1, 1}, {4, 5}),
+              testing::HasSubstr(made + "put a Flatten layer before this one, so that both shapes "
+                                        "are equal"));
 }
 
 }  // namespace
