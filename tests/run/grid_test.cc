@@ -57,6 +57,7 @@ TEST(GridTrialsTest, RefusesWhatIsNoGrid) {
   refused({}, "nothing to compare");
   refused({"base_lr=0.1,0.1"}, "the list has the same value twice");
   refused({"base_lr=0.1,,0.2"}, "a value in the list is empty");
+  refused({"batch=0,32"}, "--set batch=0: a batch has at least 1 record; write e.g. batch=32");
   std::string many = "base_lr=0";
   for (int i = 1; i < 40; ++i) many += Join(",", i);
   refused({many, "momentum" + many.substr(many.find('='))}, "more than 1000 runs");

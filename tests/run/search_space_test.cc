@@ -90,6 +90,12 @@ TEST(SearchSpaceTest, TrialsHaveFoldersByNumberAndARunForEachSeed) {
   EXPECT_EQ(TrialName(12345), "trial_12345");
 }
 
+TEST(SearchSpaceTest, TextWithAColonIsNoKind) {
+  for (const char* fixed : {"snapshot_prefix=disk:a", "net=file:../net.prototxt", "net=a/b:1..2"}) {
+    EXPECT_FALSE(IsDrawn(fixed)) << fixed;
+  }
+}
+
 TEST(SearchSpaceTest, RefusesWhatCannotBeDrawn) {
   const auto refused = [](const std::string& assignment, const std::string& part) {
     EXPECT_THAT(ErrorOf([&] { SearchSpace({assignment}); }),
@@ -105,6 +111,15 @@ TEST(SearchSpaceTest, RefusesWhatCannotBeDrawn) {
   }
   refused("iter_size=int:4..1", "such as int:1..8");
   refused("iter_size=int:1.5..2", "give two whole numbers, such as int:1..8");
+  refused("base_lr=logg:1e-4..1e-1",
+          "--set base_lr=logg:1e-4..1e-1: there is no 'logg:'. Did you mean 'log:'? Values are "
+          "drawn with one of log:, uniform:, int:, choice:");
+  refused("batch=choise:32,64", "there is no 'choise:'. Did you mean 'choice:'?");
+  refused("base_lr=normal:0..1", "there is no 'normal:'. Values are drawn with one of log:");
+  for (const char* key : {"batch", "iter_size", "layer[/ip[12]/].inner_product_param.num_output"}) {
+    refused(Join(key, "=uniform:1..8"),
+            Join(key, " takes whole numbers; draw them with int:, such as int:1..8, or with"));
+  }
   for (const char* choice : {"choice:32", "choice:", "choice:32,32"}) {
     refused(Join("batch=", choice), "give at least two different values, such as choice:32,64");
   }

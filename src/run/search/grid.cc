@@ -9,6 +9,7 @@
 #include "trainer/base/error/error.h"
 #include "trainer/base/file/file.h"
 #include "trainer/base/random/crc32c.h"
+#include "trainer/base/text/parse_number.h"
 #include "trainer/base/text/text.h"
 #include "trainer/config/alternatives.h"
 
@@ -66,6 +67,10 @@ void AddChange(const std::string& assignment, Trial* trial) {
   constexpr std::string_view kBatch = "batch=";
   if (assignment.starts_with(kBatch)) {
     trial->batch = assignment.substr(kBatch.size());
+    if (ParseNumber<int64_t>(trial->batch).value_or(1) < 1) {
+      throw Error(ErrorCode::kUsage, Join("--set ", assignment,
+                                          ": a batch has at least 1 record; write e.g. batch=32"));
+    }
   } else {
     trial->changes.push_back(assignment);
   }

@@ -1,12 +1,16 @@
 #include "search/search_space.h"
 
+#include <google/protobuf/descriptor.h>
+
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 #include <iterator>
 #include <optional>
 #include <set>
 #include <string_view>
 
+#include "solver.pb.h"
 #include "trainer/base/error/error.h"
 #include "trainer/base/file/file.h"
 #include "trainer/base/random/crc32c.h"
@@ -32,7 +36,55 @@ size_t ValueBegin(const std::string& assignment) {
   return std::string::npos;
 }
 
-// Returns the index in kDrawnKinds of the prefix of an assignment's value, or nothing.
+[[noreturn]] void FailAt(const std::string& assignment, const std::string& message) {
+  throw Error(ErrorCode::kUsage, EscapeControl(Join("--set ", assignment, ": ", message)));
+}
+
+// Throws kUsage for a value that begins with a misspelt kind, such as "logg:0.01..1".
+void RefuseUnknownKind(const std::string& assignment, std::string_view value) {
+  const size_t colon = value.find(':');
+  if (colon == std::string_view::npos || colon + 1 == value.size()) return;
+  const std::string kind(value.substr(0, colon + 1));
+  const char first = value[colon + 1];
+  const bool is_range = value.find("..", colon) != std::string_view::npos &&
+                        (first == '-' || std::isdigit(static_cast<unsigned char>(first)) != 0);
+  const std::vector<std::string> kinds(std::begin(kDrawnKinds), std::end(kDrawnKinds));
+  const std::string near = DidYouMean(kind, kinds);
+  if (kind.find_first_not_of("abcdefghijklmnopqrstuvwxyz:") != std::string::npos) return;
+  if (!is_range && near.empty()) return;
+  FailAt(assignment, Join("there is no '", kind, "'.", near, " Values are drawn with one of ",
+                          JoinList(kinds)));
+}
+
+// Returns whether the field of a key is a whole number: "batch", "iter_size",
+// "layer[conv1].convolution_param.num_output".
+bool TakesWholeNumbers(const std::string& key) {
+  std::string path;  // the key without what is in brackets
+  int depth = 0;
+  for (const char c : key) {
+    if (c == '[') ++depth;
+    if (depth == 0) path += c;
+    if (c == ']') --depth;
+  }
+  const google::protobuf::Descriptor* message = caffe::SolverParameter::descriptor();
+  const google::protobuf::FieldDescriptor* field = nullptr;
+  constexpr std::string_view kLayer = "layer.";
+  if (path.starts_with(kLayer)) {
+    message = caffe::LayerParameter::descriptor();
+    path.erase(0, kLayer.size());
+  }
+  for (const std::string& name : SplitList(path, '.')) {
+    field = message == nullptr ? nullptr : message->FindFieldByName(name);
+    message = field == nullptr ? nullptr : field->message_type();
+  }
+  using Field = google::protobuf::FieldDescriptor;
+  const auto type = field == nullptr ? Field::CPPTYPE_STRING : field->cpp_type();
+  return key == "batch" || type == Field::CPPTYPE_INT32 || type == Field::CPPTYPE_INT64 ||
+         type == Field::CPPTYPE_UINT32 || type == Field::CPPTYPE_UINT64;
+}
+
+// Returns the index in kDrawnKinds of the prefix of an assignment's value, or nothing. Throws
+// kUsage for a prefix that is misspelt.
 std::optional<size_t> KindIndex(const std::string& assignment) {
   const size_t begin = ValueBegin(assignment);
   if (begin == std::string::npos) return std::nullopt;
@@ -40,11 +92,8 @@ std::optional<size_t> KindIndex(const std::string& assignment) {
   for (size_t i = 0; i < std::size(kDrawnKinds); ++i) {
     if (value.starts_with(kDrawnKinds[i])) return i;
   }
+  RefuseUnknownKind(assignment, value);
   return std::nullopt;
-}
-
-[[noreturn]] void FailAt(const std::string& assignment, const std::string& message) {
-  throw Error(ErrorCode::kUsage, EscapeControl(Join("--set ", assignment, ": ", message)));
 }
 
 // Rounds to four significant digits.
@@ -105,6 +154,11 @@ SearchSpace::Dimension SearchSpace::Parse(const std::string& assignment) {
   if (!(width > 0) || !std::isfinite(width)) {
     FailAt(assignment, Join("give two numbers, the lower one first, such as ", kDrawnKinds[index],
                             dimension.kind == Kind::kInt ? "1..8" : "0.001..0.1"));
+  }
+  if (dimension.kind != Kind::kInt && TakesWholeNumbers(dimension.key)) {
+    FailAt(assignment, Join(dimension.key,
+                            " takes whole numbers; draw them with int:, such as int:1..8, or with "
+                            "choice:"));
   }
   if (dimension.kind == Kind::kLog && dimension.low <= 0) {
     FailAt(assignment, "a range of log: begins above 0; for one that does not use uniform:");

@@ -10,14 +10,14 @@
 namespace trainer {
 
 // Returns whether the value of an assignment is drawn: log:LOW..HIGH, uniform:LOW..HIGH,
-// int:LOW..HIGH or choice:A,B.
+// int:LOW..HIGH or choice:A,B. Throws kUsage for a misspelt kind, such as logg:LOW..HIGH.
 bool IsDrawn(const std::string& assignment);
 
 // The values of --set in a random search.
 class SearchSpace {
  public:
-  // Throws kUsage for a range or a choice that is not well formed, for a list without choice:, and
-  // if no value is drawn.
+  // Throws kUsage for a range or a choice that is not well formed, for log: and uniform: of a field
+  // of whole numbers, for a list without choice:, and if no value is drawn.
   explicit SearchSpace(const std::vector<std::string>& assignments);
 
   // Returns trial `number` without its folder. The values depend on `seed`, `number` and the key
