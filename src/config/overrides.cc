@@ -7,6 +7,7 @@
 
 #include "checks/finite_values.h"
 #include "net.pb.h"
+#include "text/parse_errors.h"
 #include "trainer/base/error/error.h"
 #include "trainer/base/text/parse_number.h"
 #include "trainer/base/text/synonyms.h"
@@ -155,7 +156,8 @@ void Overrides::Assign(const Item& item, Message* message) {
   parser.RecordErrorsTo(&error);
   parser.AllowPartialMessage(true);
   if (!parser.ParseFromString(Join(part.field, ": ", AsText(field, item.value)), parsed.get())) {
-    Fail(item, Join("'", item.value, "' is not a value of ", part.field, ": ", error.text));
+    Fail(item, Join("'", item.value, "' is not a value of ", part.field, ": ",
+                    ExplainValue(*field, error.text)));
   }
   if (const std::string fault = NotFinite(*parsed); !fault.empty()) Fail(item, fault);
   if (part.index.empty()) {
@@ -213,8 +215,18 @@ void Overrides::ApplyTo(NetSpec* net) {
       item.used = true;
     } else {
       item.near.push_back("layer");
+      for (const LayerSpec& layer : net->layers) item.layers.push_back(layer.name());
     }
   }
+}
+
+std::string Overrides::LayerMeant(const Item& item, bool exactly) {
+  const Part& part = item.path[0];
+  if (item.path.size() < 2 || !part.index.empty()) return "";
+  const bool is_name = std::ranges::find(item.layers, part.field) != item.layers.end();
+  const std::string name = is_name ? part.field : Nearest(part.field, item.layers);
+  if (name.empty() || is_name != exactly) return "";
+  return Join(" Did you mean 'layer[", name, "]", item.text.substr(part.field.size()), "'?");
 }
 
 void Overrides::CheckAllUsed() const {
@@ -224,7 +236,13 @@ void Overrides::CheckAllUsed() const {
     const bool layer = part.field == "layer";
     const std::string& word = layer ? part.index : part.field;
     if (layer && word.starts_with('/')) Fail(item, NoMatch(word, item.near));
-    const std::string near = DidYouMean(word, item.near);
+    if (layer && word.empty()) {
+      Fail(item,
+           "it names no layer; write layer[NAME].FIELD=VALUE, such as layer[conv1].freeze=true");
+    }
+    std::string near = LayerMeant(item, /*exactly=*/true);
+    if (near.empty()) near = DidYouMean(word, item.near);
+    if (near.empty()) near = LayerMeant(item, /*exactly=*/false);
     const std::string_view advice = near.empty() && !layer ? AdviceFor(word) : "";
     Fail(item, Join("there is no ", layer ? "layer" : "field", " '", word, "'.", near,
                     advice.empty() ? "" : " ", advice));

@@ -139,10 +139,28 @@ TEST_F(OverridesTest, RefusesWhatFindsNothing) {
   EXPECT_THAT(Refusal({"layer[conv/1].convolution_param.num_ouput=x"}),
               HasSubstr("there is no field 'num_ouput'. Did you mean 'num_output'?"));
   EXPECT_THAT(Refusal({"layer[conv/1]=3"}), HasSubstr("no field of the layer"));
-  EXPECT_THAT(Refusal({"base_lr=fast"}), HasSubstr("'fast' is not a value of base_lr: "));
+  EXPECT_EQ(Refusal({"base_lr=fast"}),
+            "--set base_lr=fast: 'fast' is not a value of base_lr: it needs a number");
+  EXPECT_THAT(Refusal({"max_iter=1.5"}), HasSubstr("of max_iter: it needs a whole number"));
+  EXPECT_THAT(Refusal({"max_iter=99999999999"}), HasSubstr("the number is out of range"));
+  EXPECT_THAT(Refusal({"solver_mode=FPGA"}), HasSubstr("it needs one of CPU, GPU"));
+  EXPECT_THAT(Refusal({"layer[conv/1].freeze=maybe"}), HasSubstr("it needs true or false"));
+  EXPECT_THAT(
+      Refusal({"layer[conv/1].convolution_param.weight_filler={ sdt: 1 }"}),
+      HasSubstr("not a value of weight_filler: there is no field 'sdt'. Did you mean 'std'"));
   EXPECT_THAT(Refusal({"base_lr.x=1"}), HasSubstr("'base_lr' has no fields of its own"));
   EXPECT_THAT(Refusal({"stepvalue[2]=1"}), HasSubstr("no element '2' in stepvalue"));
   EXPECT_THAT(Refusal({"test_state[0].level=1"}), HasSubstr("number of elements: 0"));
+}
+
+TEST_F(OverridesTest, AKeyThatBeginsWithALayerIsShownWithItsIndex) {
+  EXPECT_EQ(Refusal({"conv/1.convolution_param.num_output=64"}),
+            "--set conv/1.convolution_param.num_output=64: there is no field 'conv/1'. Did you "
+            "mean 'layer[conv/1].convolution_param.num_output=64'?");
+  EXPECT_THAT(Refusal({"conv1.freeze=true"}),
+              HasSubstr("Did you mean 'layer[conv/1].freeze=true'"));
+  EXPECT_THAT(Refusal({"layer.freeze=true"}),
+              HasSubstr("it names no layer; write layer[NAME].FIELD=VALUE"));
 }
 
 TEST_F(OverridesTest, TheResolvedSolverRepeatsTheRun) {

@@ -41,8 +41,9 @@ class Overrides {
     std::string text, value;
     std::vector<Part> path;
     bool used = false;
-    bool of_message = false;        // it changed a field of the solver
-    std::vector<std::string> near;  // names that could have been meant
+    bool of_message = false;          // it changed a field of the solver
+    std::vector<std::string> near;    // names that could have been meant
+    std::vector<std::string> layers;  // of the nets, for a key that names no field
   };
 
   // Throws kUsage: "--set key=value: message".
@@ -54,6 +55,9 @@ class Overrides {
   static void Assign(const Item& item, google::protobuf::Message* message);
   // Makes a change layer[NAME].FIELD=VALUE in every layer that the index selects.
   static void ApplyToLayers(Item* item, NetSpec* net);
+  // Returns " Did you mean 'layer[conv1].freeze=true'?" for "conv1.freeze=true", or "". `exactly`:
+  // whether the key must begin with the name of a layer, or with one that is similar to none.
+  static std::string LayerMeant(const Item& item, bool exactly);
 
   std::vector<Item> items_;
 };

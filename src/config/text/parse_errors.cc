@@ -291,4 +291,18 @@ Explanation ExplainComplaint(const ParserComplaint& complaint, const Descriptor&
   return Explainer(complaint, root, parsed).Explain();
 }
 
+std::string ExplainValue(const FieldDescriptor& field, const std::string& complaint) {
+  if (complaint.find("has no field named") != std::string::npos) {
+    const auto* const type = field.file()->pool()->FindMessageTypeByName(Quoted(complaint, 0));
+    const std::string name = Quoted(complaint, 1);
+    return Join("there is no field '", name, "'.",
+                type == nullptr ? "" : DidYouMean(name, FieldNames(*type)));
+  }
+  if (complaint.starts_with("Integer out of range")) return "the number is out of range";
+  if (field.message_type() != nullptr && !complaint.starts_with("Expected \"{\"")) {
+    return "one of its fields has a wrong value";
+  }
+  return Join("it needs ", TypeWords(field));
+}
+
 }  // namespace trainer

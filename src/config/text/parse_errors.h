@@ -33,4 +33,8 @@ struct Explanation {
 Explanation ExplainComplaint(const ParserComplaint& complaint,
                              const google::protobuf::Descriptor& root, const ParsedText& parsed);
 
+// Explains a complaint about the value of one field, as in --set: "it needs a number".
+std::string ExplainValue(const google::protobuf::FieldDescriptor& field,
+                         const std::string& complaint);
+
 }  // namespace trainer
