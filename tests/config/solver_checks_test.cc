@@ -99,6 +99,19 @@ TEST_F(SolverSpecTest, PoliciesNeedTheirFields) {
             "set them: the learning rate is multiplied by gamma when the smoothed loss has not "
             "reached a new minimum for plateau_winsize iterations; write e.g. plateau_winsize: "
             "1000");
+  for (const char* gamma : {"0", "1.5", "-1"}) {
+    EXPECT_EQ(RestRefusal(rest + "'plateau' plateau_winsize: 1\ngamma: " + gamma),
+              Join("s.prototxt:3:1: gamma is ", gamma,
+                   ", but lr_policy 'plateau' lowers the learning rate by this factor; it must be "
+                   "above 0 and at most 1, such as 0.1"));
+  }
+  EXPECT_EQ(RestRefusal(rest + "'plateau' gamma: 0.1 plateau_winsize: 1\nplateau_winsize: 2"),
+            "s.prototxt:3:1: plateau_winsize is 2, but max_iter is 1, so the run would end before "
+            "this step of the learning rate; give more iterations or a smaller window");
+  EXPECT_THAT(
+      RestRefusal(rest + "'plateau' gamma: 0.1 plateau_winsize: 1\nmin_lr: 2"),
+      StartsWith("s.prototxt:3:1: min_lr is 2 and base_lr 1, but lr_policy 'plateau' decays "
+                 "from base_lr to min_lr"));
   EXPECT_THAT(RestRefusal(rest + "'plateau' gamma: 0.1\nplateau_winsize: 5 plateau_winsize: 0"),
               StartsWith("s.prototxt:3:20: plateau_winsize is 0; it must be at least 1, the "
                          "iterations without a new least loss after which the learning rate is "
@@ -156,6 +169,12 @@ TEST_F(SolverSpecTest, OneWarmupAndRoomForTheCosine) {
               StartsWith("s.prototxt:2:1: warmup_start_lr is given without warmup_iter"));
   EXPECT_THAT(RestRefusal("warmup_iter: 2 warmup_lr: 0\nwarmup_start_lr: 0.5" + std::string(kRest)),
               StartsWith("s.prototxt:3:1: warmup_lr and warmup_start_lr are both given"));
+  for (const char* field : {"warmup_iter", "rampup_interval"}) {
+    EXPECT_EQ(RestRefusal(Join("base_lr: 1 lr_policy: 'fixed' max_iter: 10\n", field, ": 11")),
+              Join("s.prototxt:3:1: ", field,
+                   " is 11, but max_iter is 10, so the run would end before its warm-up; give more "
+                   "iterations or a shorter warm-up"));
+  }
   const std::string cosine = "base_lr: 0.1 lr_policy: 'cosine' ";
   EXPECT_THAT(RestRefusal(cosine), HasSubstr("max_iter is missing"));
   EXPECT_THAT(

@@ -20,9 +20,9 @@ class SolverChecks {
   // Makes all checks. If `errors` is given, the errors of all checks are added to it, and later
   // checks run after one that failed.
   void Run(ErrorCollector* errors) const;
-  // Checks that only one kind of warm-up is given, and that a decay by cosine or poly has
-  // iterations left after it and ends at or below base_lr. If the run's length is given in epochs,
-  // its iterations are unknown and not checked.
+  // Checks that only one kind of warm-up is given, and that a decay by cosine, poly or plateau ends
+  // at or below base_lr. Calls CheckLength, unless the length is missing or given in epochs, whose
+  // iterations are unknown.
   void CheckWarmup() const;
 
  private:
@@ -77,8 +77,11 @@ class SolverChecks {
   // Throws if the solver lacks a field of the policy. The message says what the policy does and
   // what to write.
   void RequireFieldsOf(const std::string& name, const LrPolicy& policy) const;
-  // Checks that each plateau_winsize of lr_policy "plateau" is at least 1.
+  // Checks gamma of lr_policy "plateau", and that each plateau_winsize is at least 1.
   void CheckPlateau() const;
+  // Checks that the warm-up and each window of lr_policy "plateau" fit into max_iter, and that a
+  // decay by cosine has iterations left after the warm-up.
+  void CheckLength() const;
   // Checks that stepvalue starts at 0 or more and increases.
   void CheckSteps() const;
   // Checks that the momentums and ema_decay are at least 0 and below 1, and the steps of

@@ -54,6 +54,11 @@ void SolverChecks::RequireFieldsOf(const std::string& name, const LrPolicy& poli
 }
 
 void SolverChecks::CheckPlateau() const {
+  if (!(proto_.gamma() > 0 && proto_.gamma() <= 1)) {
+    solver_.Fail("gamma", Join("gamma is ", proto_.gamma(),
+                               ", but lr_policy 'plateau' lowers the learning rate by this factor; "
+                               "it must be above 0 and at most 1, such as 0.1"));
+  }
   for (int i = 0; i < proto_.plateau_winsize_size(); ++i) {
     if (proto_.plateau_winsize(i) >= 1) continue;
     solver_.Fail("plateau_winsize",
@@ -97,18 +102,40 @@ void SolverChecks::CheckWarmup() const {
         "warmup_lr and warmup_start_lr are both given: warmup_lr is the start of a warm-up to "
         "the learning rate of lr_policy, warmup_start_lr of one to base_lr; remove one");
   }
+  if (!proto_.has_max_epoch() && proto_.max_iter() > 0) CheckLength();
   const std::string& policy = proto_.lr_policy();
-  const bool knows_length = !proto_.has_max_epoch();
-  if (policy == "cosine" && knows_length && std::max(warmup, rampup) >= proto_.max_iter()) {
-    solver_.Fail("max_iter",
-                 Join("max_iter is ", proto_.max_iter(), ", but lr_policy 'cosine' ",
-                      "decays from the end of the warm-up, iteration ", std::max(warmup, rampup),
-                      ", to max_iter; give more iterations or a shorter warm-up"));
-  }
-  if ((policy == "cosine" || policy == "poly") && proto_.min_lr() > proto_.base_lr()) {
+  const bool has_end = policy == "cosine" || policy == "poly" || policy == "plateau";
+  if (has_end && proto_.min_lr() > proto_.base_lr()) {
     solver_.Fail("min_lr", Join("min_lr is ", proto_.min_lr(), " and base_lr ", proto_.base_lr(),
                                 ", but lr_policy '", policy,
                                 "' decays from base_lr to min_lr, so min_lr must not be larger"));
+  }
+}
+
+void SolverChecks::CheckLength() const {
+  const int warmup = proto_.warmup_iter(), rampup = proto_.rampup_interval();
+  const int end = std::max(warmup, rampup), length = proto_.max_iter();
+  const std::string& policy = proto_.lr_policy();
+  if (policy == "cosine" && end >= length) {
+    solver_.Fail("max_iter", Join("max_iter is ", length, ", but lr_policy 'cosine' ",
+                                  "decays from the end of the warm-up, iteration ", end,
+                                  ", to max_iter; give more iterations or a shorter warm-up"));
+  }
+  if (end > length) {
+    const char* const field = warmup > 0 ? "warmup_iter" : "rampup_interval";
+    solver_.Fail(field, Join(field, " is ", end, ", but max_iter is ", length,
+                             ", so the run would end before its warm-up; give more iterations or "
+                             "a shorter warm-up"));
+  }
+  if (policy != "plateau") return;
+  for (int i = 0; i < proto_.plateau_winsize_size(); ++i) {
+    if (proto_.plateau_winsize(i) <= length) continue;
+    solver_.Fail(
+        "plateau_winsize",
+        Join("plateau_winsize is ", proto_.plateau_winsize(i), ", but max_iter is ", length,
+             ", so the run would end before this step of the learning rate; give "
+             "more iterations or a smaller window"),
+        i);
   }
 }
 
