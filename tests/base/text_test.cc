@@ -44,6 +44,17 @@ TEST(SynonymTest, NamesOfOtherTrainersLeadToOursWhereThereIsOne) {
   const std::string policies[] = {"fixed", "poly"}, types[] = {"InnerProduct", "Pooling"};
   EXPECT_EQ(Synonym("linear", policies), "poly");
   EXPECT_EQ(Synonym("linear", types), "InnerProduct");
+  const std::string losses[] = {"HingeLoss", "SigmoidFocalLoss", "SoftmaxFocalLoss"};
+  EXPECT_EQ(DidYouMean("FocalLoss", losses), " Did you mean 'SoftmaxFocalLoss'?");
+}
+
+TEST(NearestTest, TheEndingOfAMessageIsNoSign) {
+  const std::string messages[] = {"elu_param", "pooling_param", "scale_param", "slice_param"};
+  EXPECT_EQ(Nearest("dicer_param", messages), "");
+  EXPECT_EQ(Nearest("vocal_param", messages), "");
+  EXPECT_EQ(Nearest("slise_param", messages), "slice_param");
+  EXPECT_EQ(Nearest("poling_param", messages), "pooling_param");
+  EXPECT_EQ(Nearest("el_param", messages), "elu_param");
 }
 
 TEST(SynonymTest, WhatHasNoFieldHasAdvice) {

@@ -8,6 +8,7 @@
 #include "net.pb.h"
 #include "solver.pb.h"
 #include "trainer/base/error/error_collector.h"
+#include "trainer/base/text/text.h"
 
 namespace trainer {
 namespace {
@@ -225,6 +226,17 @@ TEST(PrototxtTest, AFieldThatEndsAsAnotherIsNoSlip) {
   EXPECT_THAT(NetError("layer { my_pooling_param { pooled_w: 7 } }"),
               Not(HasSubstr("Did you mean")));
   EXPECT_THAT(NetError("layer { poling_param { } }"), HasSubstr("Did you mean 'pooling_param'?"));
+}
+
+TEST(PrototxtTest, TheMessageOfALayerIsFoundByItsShortName) {
+  for (const auto& [word, message] :
+       {std::pair("focal_param", "focal_loss_param"), std::pair("dice_param", "dice_loss_param"),
+        std::pair("conv_param", "convolution_param"), std::pair("pool_param", "pooling_param")}) {
+    EXPECT_THAT(NetError(Join("layer { ", word, " { } }")),
+                HasSubstr(Join("has no field '", word, "'. Did you mean '", message, "'?")));
+  }
+  EXPECT_THAT(NetError("layer { vocal_param { } }"), Not(HasSubstr("Did you mean")))
+      << "not scale_param: most of the common letters are its ending";
 }
 
 TEST(PrototxtTest, ALongLineIsCutAroundThePlace) {

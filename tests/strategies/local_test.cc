@@ -152,7 +152,7 @@ TEST(StrategyFieldsTest, AreRefusedWithTheirLine) {
               HasSubstr("strategy_param.staleness is -2; it must be at least -1"));
   EXPECT_THAT(refusal("virtual_ranks: 2 strategy: 'local'"), HasSubstr("virtual_ranks is 2, but"));
   EXPECT_THAT(refusal("ema_decay: 0.9 strategy: 'local'"), HasSubstr("ema_decay is 0.9, but"));
-  EXPECT_THAT(refusal("lr_policy: 'plateau' gamma: 0.1 plateau_winsize: 5 strategy: 'local'"),
+  EXPECT_THAT(refusal("lr_policy: 'plateau' gamma: 0.1 plateau_winsize: 3 strategy: 'local'"),
               HasSubstr("lr_policy 'plateau' follows the loss of all ranks, but with strategy "
                         "'local' each rank knows only its own; use another policy"));
 }
