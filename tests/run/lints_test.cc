@@ -234,6 +234,30 @@ TEST_F(LintTest, LabelsWithoutARecordAreNamed) {
                           "record: 1, 3"));
 }
 
+// E.g. the characters of a text: some bytes occur in no record, and spaces in most.
+TEST_F(LintTest, SeveralLabelsPerRecordAreNotCountedAsClassesOfRecords) {
+  const SolverSpec spec = Spec("base_lr: 0.1 lr_policy: \"fixed\"", R"(
+layer { name: "x" type: "Input" top: "x" top: "y"
+        input_param { shape { dim: 2 dim: 3 dim: 5 } shape { dim: 2 dim: 3 } } }
+layer { name: "loss" type: "SoftmaxWithLoss" bottom: "x" bottom: "y" top: "loss"
+        softmax_param { axis: 2 } }
+)");
+  const std::unique_ptr<Device> device = MakeTestDevice(1);
+  ParamStore params(*device);
+  const Net net(*spec.train.net, {}, *device, params);
+  const std::vector<LabelReader> readers = LabelReadersOf(net.graph());
+  ASSERT_EQ(readers.size(), 1u);
+  EXPECT_EQ(readers[0].labels_per_record, 3);
+  Diagnostics diagnostics;
+  DataAudit data;
+  data.source = "set";
+  data.all_labels = data.sorted = true;
+  data.labels[0].count = 1000;
+  data.labels[1].count = 10;
+  LintLabels(data, readers[0], &diagnostics);
+  EXPECT_THAT(diagnostics.WarningTexts(), IsEmpty());
+}
+
 class ImbalanceTest : public LintTest {
  protected:
   ImbalanceTest() {

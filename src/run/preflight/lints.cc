@@ -237,12 +237,16 @@ std::vector<LabelReader> LabelReadersOf(const Graph& graph) {
     if (use.source < 0) continue;
     const auto& nodes = graph.nodes;
     const LayerSpec &data = nodes[NodeId(use.source)].spec, &reader = nodes[NodeId(use.layer)].spec;
-    readers.push_back({data.name(), reader.Title(), use, BalanceFieldsOf(reader, data)});
+    const Shape labels = graph.Find(use.labels).shape;
+    const int64_t per_record = labels.Rank() > 0 ? labels.Count(1) : 1;
+    readers.push_back(
+        {data.name(), reader.Title(), use, BalanceFieldsOf(reader, data), per_record});
   }
   return readers;
 }
 
 void LintLabels(const DataAudit& data, const LabelReader& reader, Diagnostics* diagnostics) {
+  if (reader.labels_per_record > 1) return;
   if (data.sorted) {
     diagnostics->Warn(
         Join(data.source,

@@ -39,11 +39,12 @@ struct LabelReader {
   std::string name;  // "layer 'loss' (SoftmaxWithLoss)"
   LabelConsumer use;
   BalanceFields balance;
+  int64_t labels_per_record = 1;  // more in sequences and segmentation
 };
 std::vector<LabelReader> LabelReadersOf(const Graph& graph);
 
 // Warns about the labels of a training set: classes without a record, records sorted by label,
-// classes that are much larger than others.
+// classes that are much larger than others. Skips sets with several labels per record.
 void LintLabels(const DataAudit& data, const LabelReader& reader, Diagnostics* diagnostics);
 
 // Logs all of these warnings for a training run. Skips the labels of data sets that take more than
