@@ -48,7 +48,7 @@ void LossScaler::Read(int iter) {
                      " updates were skipped, because gradients were not finite (NaN or infinity) "
                      "with loss scale ",
                      last_.loss_scale, rules_.fixed ? "; give a smaller loss_scale, or 0" : "",
-                     ". Try a lower base_lr or clip_gradients, and check the scale of the data"));
+                     ". Try a lower base_lr, and check the scale of the data"));
   }
   iter_ = iter;
   read_->Start(arriving_.data(), verdict_, sizeof(GradientVerdict));

@@ -132,6 +132,12 @@ std::string PlaceInSchedule(const caffe::SolverParameter& solver, int iter, int 
   return Join(rate, " (lr_policy \"", policy, "\", ", base, ")");
 }
 
+std::string DivergenceAdvice(const caffe::SolverParameter& solver) {
+  return Join("Try a lower base_lr or ", solver.clip_value() > 0        ? "a lower clip_value"
+                                         : solver.clip_gradients() >= 0 ? "a lower clip_gradients"
+                                                                        : "clip_gradients");
+}
+
 float Momentum(const caffe::SolverParameter& solver, int iter, float rate) {
   const std::string& policy = solver.momentum_policy();
   if (policy == "poly") {

@@ -148,8 +148,7 @@ void SnapshotManager::CopyTo(SnapshotContent* content) {
   if (!broken.empty()) {
     throw Error(ErrorCode::kDiverged,
                 Join("iteration ", run_.iter, ": the weights of ", broken,
-                     " are not finite, so no snapshot is written. Try a lower base_lr or "
-                     "clip_gradients"));
+                     " are not finite, so no snapshot is written. ", DivergenceAdvice(run_.proto)));
   }
   if (retention_) retention_->Begin(run_.iter, &content->state);
   if (EarlyStopping* const best = tester_.early_stopping()) best->ToState(&content->state);

@@ -314,8 +314,8 @@ void Solver::Diverge(int iter, float loss, const std::string& cause) {
   throw Error(
       ErrorCode::kDiverged,
       Join("iteration ", iter, ": the loss is ", loss, cause,
-           SnapshotWords(snapshots_->saved_iter(), iter), ". ", run_->schedule.PlaceOf(iter),
-           ". Try a lower base_lr or clip_gradients, and check the scale of the data"));
+           SnapshotWords(snapshots_->saved_iter(), iter), ". ", run_->schedule.PlaceOf(iter), ". ",
+           DivergenceAdvice(run_->proto), ", and check the scale of the data"));
 }
 
 // Does what Caffe does after the last update: one more forward pass and one more test, if they are

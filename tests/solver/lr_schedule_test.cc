@@ -199,6 +199,16 @@ TEST(MomentumTest, FollowsItsPolicy) {
   EXPECT_FLOAT_EQ(Momentum(solver, 50, 0.25f), 0.5f);
 }
 
+TEST(DivergenceAdviceTest, NamesTheFieldByWhichTheSolverClips) {
+  caffe::SolverParameter solver;
+  EXPECT_EQ(DivergenceAdvice(solver), "Try a lower base_lr or clip_gradients");
+  solver.set_clip_gradients(5);
+  EXPECT_EQ(DivergenceAdvice(solver), "Try a lower base_lr or a lower clip_gradients");
+  solver.clear_clip_gradients();
+  solver.set_clip_value(0.1f);
+  EXPECT_EQ(DivergenceAdvice(solver), "Try a lower base_lr or a lower clip_value");
+}
+
 TEST(PlaceInScheduleTest, SaysTheRateAndWhereItIs) {
   caffe::SolverParameter solver = Policy("step");
   solver.set_base_lr(0.5f);

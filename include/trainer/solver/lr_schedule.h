@@ -33,6 +33,10 @@ float LearningRate(const caffe::SolverParameter& solver, int iter, int current_s
 // base_lr 0.05)".
 std::string PlaceInSchedule(const caffe::SolverParameter& solver, int iter, int current_step);
 
+// Returns what to try after a run that diverged: "Try a lower base_lr or clip_gradients"; if the
+// solver clips already, the field by which it does.
+std::string DivergenceAdvice(const caffe::SolverParameter& solver);
+
 // The momentum of update `iter`, whose learning rate is `rate`, NVIDIA Caffe's formulas and one:
 //   fixed      momentum
 //   poly       momentum + (max_momentum - momentum) * (iter / max_iter) ^ momentum_power
