@@ -16,6 +16,11 @@
 namespace trainer {
 
 std::vector<ListedHdf5> ReadHdf5List(const std::string& list) {
+  if (IsHdf5(list)) {
+    throw Error(ErrorCode::kData, {list},
+                "this is an HDF5 file, but source must be a text file that lists such files: write "
+                "the path into a text file, such as train.txt, and give that as source");
+  }
   constexpr uint64_t kMaxListBytes = 1 << 28;
   std::istringstream lines(ReadListFile(list, kMaxListBytes));
   std::vector<ListedHdf5> files;

@@ -18,7 +18,7 @@ struct ListedHdf5 {
 };
 
 // Reads a list of paths. A relative path is looked for in the working folder first, then in the
-// list's. Throws kNoInput, kNoPermission, kIo; kData for an empty list.
+// list's. Throws kNoInput, kNoPermission, kIo; kData for an empty list and for an HDF5 file.
 std::vector<ListedHdf5> ReadHdf5List(const std::string& list);
 
 // Returns the name of the list that is written with an HDF5 file: train.txt for train.h5.

@@ -216,6 +216,8 @@ TEST_F(Hdf5DataTest, RefusesBadListsAndFilesWithASentence) {
     EXPECT_THAT(message, AllOf(HasSubstr("list.txt"), HasSubstr(part)));
   };
   refused("\n \n", ErrorCode::kData, "this list of HDF5 files is empty");
+  refused(ReadText(folder_ / "a.h5"), ErrorCode::kData,
+          "this is an HDF5 file, but source must be a text file that lists such files");
   refused("\n" + (folder_ / "none.h5"), ErrorCode::kNoInput, "list.txt:2: ");
   refused(folder_ / "list.txt", ErrorCode::kData, "not an HDF5 file");
   refused(kGolden + "hdf5_rows_a.h5", ErrorCode::kData, "'y0' is not in this file; the file has: ");
