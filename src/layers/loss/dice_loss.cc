@@ -188,10 +188,10 @@ const RegisterLayer<DiceLoss> kDiceLoss(
     {.text = "A loss for segmentation in which small objects count as much as large ones.\n"
              "The mean over items and channels of 1 - (2 sum p t + smooth) / (sum p + sum t + "
              "smooth), with sums over all positions.\n"
-             "bottom 0: probabilities p (N, C, ...), of a Sigmoid or Softmax layer. bottom 1: a "
-             "class label for each position, as for SoftmaxWithLoss (t is 1 in the label's "
-             "channel, else 0), or targets t from 0 to 1 of the same shape as bottom 0. Positions "
-             "with ignore_label of loss_param do not count. The top is a scalar.",
+             "bottom 0: probabilities p (N, C, ...) of a Sigmoid or Softmax layer, not scores. "
+             "bottom 1: a class label for each position, as for SoftmaxWithLoss (t is 1 in the "
+             "label's channel, else 0), or targets t from 0 to 1 of the same shape as bottom 0. "
+             "Positions with ignore_label of loss_param do not count. The top is a scalar.",
      .param = kDiceLossParam,
      .arity = {.min_in = 2, .max_in = 2}});
 
