@@ -24,14 +24,13 @@ class LossWindow {
       losses_[oldest_] = loss;
       oldest_ = (oldest_ + 1) % size_;
     }
-    float sum = 0;
-    for (const float one : losses_) sum += one;
-    return mean_ = sum / static_cast<float>(losses_.size());
+    return mean_ = Mean();
   }
 
   // The loss that was added last, and the mean then.
   float last() const { return last_; }
   float mean() const { return mean_; }
+  bool empty() const { return losses_.empty(); }
 
   void Save(caffe::SolverState* state) const {
     for (const float loss : losses_) state->add_recent_losses(loss);
@@ -43,9 +42,16 @@ class LossWindow {
     losses_.assign(state.recent_losses().begin(), state.recent_losses().begin() + count);
     const bool fits = state.loss_position() < static_cast<uint32_t>(std::max(count, 1));
     oldest_ = fits ? state.loss_position() : 0;
+    if (!losses_.empty()) mean_ = Mean();
   }
 
  private:
+  float Mean() const {
+    float sum = 0;
+    for (const float one : losses_) sum += one;
+    return sum / static_cast<float>(losses_.size());
+  }
+
   size_t size_;
   std::vector<float> losses_;
   size_t oldest_ = 0;  // its index, if the window is full

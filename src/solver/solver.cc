@@ -231,7 +231,9 @@ SolveResult Solver::Solve() {
   if (!stopped && !no_better && !serves && !control_->HasLostInput()) Finish();
   strategy_->Release();
   control_->ThrowInputError(snapshots_->saved_iter());
-  run_->observer.OnEnd(stopped || paused);
+  RunEnd end{stopped || paused, std::nullopt};
+  if (!run_->losses.empty()) end.loss = run_->losses.mean();
+  run_->observer.OnEnd(end);
   if (stopped) return SolveResult::kStopped;
   return paused ? SolveResult::kPaused : SolveResult::kFinished;
 }

@@ -135,7 +135,7 @@ TEST(GpuWatchTest, ADisplayTellsOfTheOneBeforeAndTheEndOfTheLast) {
       told);
   watch->OnIteration(At(10));
   while (reads == 0) std::this_thread::yield();
-  watch->OnEnd(false);
+  watch->OnEnd({});
   EXPECT_THAT(told.iterations, ElementsAre(10));
   EXPECT_THAT(told.texts, ElementsAre("93 % busy, 1.5 of 80 GiB, 412 of 700 W, 61 C"));
   EXPECT_THAT(told.notes, IsEmpty());
@@ -155,7 +155,7 @@ TEST(GpuWatchTest, ASlowReadingKeepsNoDisplayWaiting) {
   for (const int iter : {10, 20, 30}) watch->OnIteration(At(iter));
   EXPECT_THAT(told.iterations, IsEmpty());
   answer.set_value();
-  watch->OnEnd(false);
+  watch->OnEnd({});
   EXPECT_EQ(told.iterations.size(), 1u);
 }
 
@@ -181,7 +181,7 @@ TEST(GpuWatchTest, FilesOfARunHaveItsNumbers) {
       observer->OnStart({"net", "fixed", 0, 40, 0});
       observer->OnStep(40);
       observer->OnGpu(report);
-      observer->OnEnd(false);
+      observer->OnEnd({});
     }
   }
   const std::string lines = ReadFile(folder / kMetricsName, 1 << 20);

@@ -102,7 +102,7 @@ class LiveViewTest : public testing::Test {
       test.outputs = outputs;
       teller->OnTest(test);
       teller->OnStep(100);
-      teller->OnEnd(false);
+      teller->OnEnd({false, 0.25f});
     }
     return ReadText(folder_ / "screen");
   }
@@ -116,20 +116,32 @@ TEST_F(LiveViewTest, EventsAreLinesAndWarningsAreMarked) {
   EXPECT_THAT(screen, HasSubstr("training LeNet: 100 iterations\n"));
   EXPECT_THAT(screen, HasSubstr("iteration 50: test accuracy 0.5\n"));
   EXPECT_THAT(screen, HasSubstr("\033[33mwarning: the \\x1b[31mdisk is slow\033[0m\n"));
-  EXPECT_THAT(screen, ContainsRegex("done: 100 iterations in [0-9:]+, loss 2\\.5\n$"));
+  EXPECT_THAT(screen, ContainsRegex("done: 100 iterations in [0-9:]+, loss 0\\.25\n$"))
+      << "not the 2.5 of the display";
   EXPECT_THAT(screen, Not(HasSubstr("a line of the log")));
   EXPECT_THAT(screen, Not(HasSubstr("Gradient clipping")));
 }
 
-TEST_F(LiveViewTest, NoLossIsShownWhereTheSolverDisplaysNone) {
+TEST_F(LiveViewTest, ARunThatStopsShowsTheLossOfItsLastIteration) {
   {
     LiveView view(settings_);
     const std::unique_ptr<TrainingObserver> teller = view.MakeObserver();
     teller->OnStart({"LeNet", "inv", 0, 100, 64});
-    teller->OnStep(100);
-    teller->OnEnd(false);
+    teller->OnStep(30);
+    teller->OnEnd({true, 0.75f});
   }
-  EXPECT_THAT(ReadText(folder_ / "screen"), ContainsRegex("done: 100 iterations in [0-9:]+\n$"));
+  EXPECT_THAT(ReadText(folder_ / "screen"),
+              ContainsRegex("stopped at iteration 30 after [0-9:]+, loss 0\\.75\n$"));
+}
+
+TEST_F(LiveViewTest, NoLossIsShownWithoutAnIteration) {
+  {
+    LiveView view(settings_);
+    const std::unique_ptr<TrainingObserver> teller = view.MakeObserver();
+    teller->OnStart({"LeNet", "inv", 100, 100, 64});
+    teller->OnEnd({});
+  }
+  EXPECT_THAT(ReadText(folder_ / "screen"), ContainsRegex("done: 0 iterations in [0-9:]+\n$"));
 }
 
 TEST_F(LiveViewTest, WithoutColoursNoEscapeIsWritten) {

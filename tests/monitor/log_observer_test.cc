@@ -99,8 +99,8 @@ TEST_F(LogObserverTest, AnInterruptedTestSaysSo) {
 TEST_F(LogObserverTest, StartSnapshotAndEndHaveTheirLines) {
   log_->OnStart({"LeNet", "inv", 0, 10});
   log_->OnSnapshotStart({5, "a_iter_5.caffemodel", "a_iter_5.solverstate", ""});
-  log_->OnEnd(false);
-  log_->OnEnd(true);
+  log_->OnEnd({});
+  log_->OnEnd({.stopped_early = true});
   EXPECT_THAT(collected_.lines,
               ElementsAre("Solving LeNet", "Learning Rate Policy: inv",
                           "Snapshotting to binary proto file a_iter_5.caffemodel",

@@ -177,9 +177,9 @@ TEST_F(CardObserverTest, WritesAtTheStartAtSnapshotsAndAtTheEnd) {
   EXPECT_THAT(card.test, ElementsAre(Pair("accuracy", 0.5), Pair("prob[0]", testing::_),
                                      Pair("prob[1]", testing::_)));
   EXPECT_EQ(card.loss, 0.25);
-  observer.OnEnd(true);
+  observer.OnEnd({.stopped_early = true});
   EXPECT_EQ(Card().state, "stopped");
-  observer.OnEnd(false);
+  observer.OnEnd({});
   EXPECT_EQ(Card().state, "finished");
 }
 
@@ -195,7 +195,7 @@ TEST_F(CardObserverTest, AnInterruptedTestAndOtherNetsDoNotCount) {
   test.interrupted = false;
   test.net = 1;
   observer.OnTest(test);
-  observer.OnEnd(false);
+  observer.OnEnd({});
   EXPECT_EQ(Card().best->value, 0.5);
 }
 
@@ -217,7 +217,7 @@ TEST_F(CardObserverTest, AResumedRunKeepsItsStartsAndItsBestTest) {
   list.Add(MakeMetricsObserver(folder_.path()));
   list.Add(std::make_unique<CardObserver>(options));
   Play(list, 8, 20, 0.25f);
-  list.OnEnd(false);
+  list.OnEnd({});
   const RunCard card = Card();
   ASSERT_THAT(card.starts, SizeIs(2));
   EXPECT_EQ(card.starts[0].info.host, "node7");
@@ -256,7 +256,7 @@ TEST_F(CardObserverTest, AFolderThatCannotBeWrittenIsAWarning) {
   const LogCollector log;
   CardObserver observer(options);
   Play(observer, 0, 10, 0.5f);
-  observer.OnEnd(false);
+  observer.OnEnd({});
   RunFolderIsWritable();
   EXPECT_THAT(log.lines, ElementsAre(HasSubstr("none/")));
 }
@@ -265,7 +265,7 @@ TEST_F(CardObserverTest, AFolderThatCannotBeWrittenIsAWarning) {
 TEST_F(CardObserverTest, EachPartOfAHostCountsOnce) {
   CardObserver observer(Options());
   Play(observer, 0, 10, 0.5f);
-  observer.OnEnd(false);
+  observer.OnEnd({});
   observer.AddEnergy(
       {{"a", "GPU 1", 3600, ""}, {"a", "GPU 1", 3500, ""}, {"b", "GPU 1", 3600, ""}});
   observer.AddEnergy({{"b", "GPU 1", 3600, ""}});

@@ -241,14 +241,24 @@ TEST_F(HistoryTest, AStartWithdrawsWhatItRepeatsAndTimeGoesOn) {
       Metrics(std::string(kMetrics) +
               R"({"event": "start", "iter": 100, "time": 5000, "seconds": 0, "max_iter": 300}
 {"event": "train", "iter": 100, "time": 5002, "seconds": 2, "loss": 1.25, "rate": 0.01}
-{"event": "end", "iter": 100, "time": 5003, "seconds": 3, "stopped_early": true}
+{"event": "end", "iter": 100, "time": 5003, "seconds": 3, "stopped_early": true, "loss": 0.5}
 {"event": "train", "iter": 2)");
   EXPECT_THAT(run.loss,
               ElementsAre(Field(&MetricPoint::value, 2.5), Field(&MetricPoint::value, 1.25)));
   EXPECT_THAT(run.tests.at(0), IsEmpty());
   EXPECT_EQ(run.seconds, 1 + 3);
   EXPECT_TRUE(run.stopped_early);
+  EXPECT_EQ(run.end_loss, 0.5);
   EXPECT_EQ(run.starts, 2);
+}
+
+TEST_F(HistoryTest, TheLossAtTheEndIsThatOfTheLastStart) {
+  const std::string start = R"({"event": "start", "iter": 0, "max_iter": 300}
+)";
+  const std::string end = R"({"event": "end", "iter": 30, "stopped_early": true, "loss": 0.5}
+)";
+  EXPECT_EQ(Metrics(start + end).end_loss, 0.5);
+  EXPECT_FALSE(Metrics(start + end + start).end_loss);
 }
 
 TEST_F(HistoryTest, AFolderWithoutMetricsIsRefused) {

@@ -121,6 +121,20 @@ TEST_F(TrialResultTest, TheLogSaysHowATrialEnded) {
   }
 }
 
+TEST_F(TrialResultTest, TheLossOfTheLastIterationIsComparedInsteadOfTheDisplayedOne) {
+  for (size_t i = 0; i < 2; ++i) {
+    WriteText(trials_[i].log, "");
+    WriteText(trials_[i].folder + "/metrics.jsonl",
+              Join(kStart, R"({"event": "train", "iter": 5, "loss": )", i == 0 ? 2 : 3, "}\n",
+                   R"({"event": "end", "iter": 9, "stopped_early": false, "loss": )",
+                   i == 0 ? 1.5 : 1.25, "}\n"));
+  }
+  const std::vector<std::string> lines = SplitList(Text(), '\n');
+  EXPECT_THAT(lines[0], HasSubstr("last loss"));
+  EXPECT_THAT(lines[1], AllOf(testing::StartsWith("0.05"), HasSubstr("1.25")));
+  EXPECT_THAT(lines[2], AllOf(testing::StartsWith("0.01"), HasSubstr("1.5")));
+}
+
 TEST_F(TrialResultTest, WithoutTestsTheLastLossIsCompared) {
   for (size_t i = 0; i < 2; ++i) {
     WriteText(trials_[i].log, "");

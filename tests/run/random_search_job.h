@@ -60,7 +60,7 @@ class FakeTraining {
   std::map<std::string, double> accuracies;  // by the name of the run's folder
   std::map<std::string, int> codes;          // exit codes other than 0
   std::map<std::string, int> early_ends;     // iterations at which `patience` ends runs
-  bool silent = false;                       // reports neither tests nor losses
+  bool silent = false;                       // no test and no loss
 
  private:
   std::mutex mutex_;

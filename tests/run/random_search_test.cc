@@ -193,8 +193,8 @@ TEST_F(RandomSearchTest, TrialsWithoutAScoreDoNotContinueAndSaySo) {
   training_.silent = true;
   const LogCollector log;
   EXPECT_THAT(Calls(), SizeIs(9));
-  EXPECT_THAT(log.lines, Contains(HasSubstr("stopped at 1/9, without a score: the run reported no "
-                                            "test and no loss; set test_interval or display")));
+  EXPECT_THAT(log.lines, Contains(HasSubstr("stopped at 1/9, without a score: its metrics have no "
+                                            "test and no loss; see its log")));
 }
 
 // The child is trained by TrainingRun here, in this process.

@@ -25,12 +25,14 @@ class RecordingObserver final : public TrainingObserver {
   }
   void OnSnapshotStart(const SnapshotReport& e) override { begun.push_back(e.iter); }
   void OnSnapshot(const SnapshotReport& e) override { snapshots.push_back(e.iter); }
+  void OnEnd(const RunEnd& e) override { end = e; }
   void OnNote(const std::string& text) override {
     const bool of_machine = text.starts_with("Other programs use this run's cores");
     if (!of_machine) notes.push_back(text);
   }
   std::vector<float> losses, hyper, outputs, tests;
   std::vector<int> iters;
+  RunEnd end;
   std::vector<int> begun, snapshots;  // those being written, those on the disk
   std::vector<std::string> notes;     // but for those of a busy machine
 };

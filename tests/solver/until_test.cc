@@ -94,6 +94,30 @@ TEST(UntilAgainTest, AnIterationFromMaxIterOnChangesNothing) {
   EXPECT_TRUE(run.observer.snapshots.empty()) << "snapshot_after_train is false";
 }
 
+// The mean of the last three losses, wherever the solver displays one.
+TEST(UntilAgainTest, TheLossAtTheEndIsThatOfTheLastIteration) {
+  const std::string fields = "base_lr: 0.1 lr_policy: \"fixed\" momentum: 0.9 max_iter: 20 ";
+  SolverOptions options;
+  options.until = 7;
+  SmallRun each(fields + "display: 1 ", SmallNet(), options);
+  each.Solve();
+  const std::vector<float> losses = each.observer.losses;
+  ASSERT_EQ(losses.size(), 8u) << "the last one follows the last update";
+  EXPECT_EQ(each.observer.end.loss, losses.back());
+  const float mean = (losses[4] + losses[5] + losses[6]) / 3;
+  for (const std::string display : {"display: 0 ", "display: 5 "}) {
+    SolverOptions resumed = options;
+    SmallRun run(fields + "average_loss: 3 " + display, SmallNet(), options);
+    run.Solve();
+    EXPECT_TRUE(run.observer.end.stopped_early);
+    EXPECT_FLOAT_EQ(run.observer.end.loss.value_or(0), mean) << display;
+    resumed.snapshot = run.PathOf("s_iter_7.solverstate");
+    SmallRun again(fields + "average_loss: 3 " + display, SmallNet(), resumed, run.folder_path);
+    again.Solve();
+    EXPECT_FLOAT_EQ(again.observer.end.loss.value_or(0), mean) << display << "without a step";
+  }
+}
+
 TEST(UntilAgainTest, RefusesAStrategyWhoseRunsCannotBeContinuedExactly) {
   TRAINER_CPU_ONLY("ranks on a GPU need a communicator of their own");
   const RowsFolder folder;

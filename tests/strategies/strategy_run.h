@@ -121,7 +121,7 @@ class StrategyRun {
     void OnStart(const RunStart&) override {
       if (on_step_) on_step_(rank_, -1);
     }
-    void OnEnd(bool) override {
+    void OnEnd(const RunEnd&) override {
       if (on_step_) on_step_(rank_, kOver);
     }
     void OnStep(int iter) override {

@@ -31,7 +31,7 @@ class CardObserver final : public TrainingObserver {
   void OnIteration(const IterationReport& report) override { card_.loss = report.loss; }
   void OnTest(const TestReport& report) override;
   void OnSnapshot(const SnapshotReport& report) override;
-  void OnEnd(bool stopped_early) override;
+  void OnEnd(const RunEnd& end) override;
 
   // Adds what other ranks have measured during this start, and writes the card again. Leaves out
   // parts of a host that the card has already, because several ranks can share a GPU.

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -101,6 +102,13 @@ struct BatchReport {
   std::span<const float> numbers;
 };
 
+// The end of a run that did not fail.
+struct RunEnd {
+  bool stopped_early = false;  // by a signal or the time limit, or to be continued later
+  // After the last iteration, smoothed over average_loss iterations; nothing if there was none.
+  std::optional<float> loss{};
+};
+
 // The interface of observers. The training thread calls it in the order of the events, so a call
 // must be quick. An observer must not throw if it fails itself, because that would end the run.
 class TrainingObserver {
@@ -128,9 +136,8 @@ class TrainingObserver {
   virtual void OnSnapshot(const SnapshotReport&) {}
   // Called with a line about the update, such as clipping or a step of the learning rate.
   virtual void OnNote(const std::string&) {}
-  // Called once after the last iteration, or with true if a signal or the time limit stopped the
-  // run. Not called if the run fails.
-  virtual void OnEnd(bool /*stopped_early*/) {}
+  // Called once after the last iteration. Not called if the run fails.
+  virtual void OnEnd(const RunEnd&) {}
 };
 
 using ObserverRegistry = Registry<TrainingObserver>;
@@ -182,8 +189,8 @@ class ObserverList final : public TrainingObserver {
   void OnNote(const std::string& text) override {
     All([&](TrainingObserver& o) { o.OnNote(text); });
   }
-  void OnEnd(bool early) override {
-    All([&](TrainingObserver& o) { o.OnEnd(early); });
+  void OnEnd(const RunEnd& e) override {
+    All([&](TrainingObserver& o) { o.OnEnd(e); });
   }
 
  private:

@@ -2,6 +2,7 @@
 // The course of a run, read from its metrics or its log.
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -39,6 +40,7 @@ struct RunMetrics {
   double start_seconds = 0;                   // of the last start
   double first_time = 0, last_time = 0;       // of the first start and the last line, since 1970
   bool ended = false, stopped_early = false;  // according to the last start
+  std::optional<double> end_loss;             // smoothed; only in runs with a folder that ended
   std::string model;                          // the newest snapshot
   // The files of the weights that tests used, by iteration: averaged weights if the run has them.
   std::vector<std::pair<int64_t, std::string>> weights;

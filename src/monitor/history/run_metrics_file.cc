@@ -41,6 +41,7 @@ class MetricsReader {
     if (event != "end") return;
     history_.ended = true;
     history_.stopped_early = JsonFlag(line, "stopped_early");
+    if (Has(line, "loss")) history_.end_loss = JsonNumber(line, "loss");
   }
 
  private:
@@ -50,6 +51,7 @@ class MetricsReader {
     DropFrom(iter_, &history_);
     if (history_.starts++ == 0) history_.first_time = JsonNumber(line, "time");
     history_.ended = history_.stopped_early = false;
+    history_.end_loss.reset();
     history_.first_iter = static_cast<int64_t>(iter_);
     history_.max_iter = static_cast<int64_t>(JsonNumber(line, "max_iter"));
     history_.net = JsonText(line, "net");

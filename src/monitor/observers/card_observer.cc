@@ -83,8 +83,8 @@ void CardObserver::OnSnapshot(const SnapshotReport& report) {
   Write();
 }
 
-void CardObserver::OnEnd(bool stopped_early) {
-  card_.state = stopped_early ? "stopped" : "finished";
+void CardObserver::OnEnd(const RunEnd& end) {
+  card_.state = end.stopped_early ? "stopped" : "finished";
   Write();
 }
 

@@ -196,9 +196,9 @@ class EventsObserver final : public TrainingObserver {
   void OnStep(int iter) override { iter_ = iter; }
 
   // Leaves the session open if the run was stopped, because it will be resumed.
-  void OnEnd(bool stopped_early) override {
-    if (stopped_early) ended_ = true;
-    if (!stopped_early) AddSessionEnd(true);
+  void OnEnd(const RunEnd& end) override {
+    if (end.stopped_early) ended_ = true;
+    if (!end.stopped_early) AddSessionEnd(true);
     file_.Flush();
   }
 

@@ -200,7 +200,7 @@ class GpuObserver final : public TrainingObserver {
 
   void OnRanks(const RanksReport& report) override { work_.exchange_wait = report.exchange; }
 
-  void OnEnd(bool) override { ReportReading(reader_.TakeLast()); }
+  void OnEnd(const RunEnd&) override { ReportReading(reader_.TakeLast()); }
 
  private:
   // Passes on a reading, with a note if this one and the one before show a problem. Does nothing

@@ -38,7 +38,6 @@ class LiveView::ProgressObserver final : public TrainingObserver {
 
   // Updates the live line. If the terminal cannot redraw a line, prints it as a line of its own.
   void OnIteration(const IterationReport& report) override {
-    loss_ = Join(", loss ", report.loss);
     drawing_.SetIter(report.iter);
     LiveState shown;
     drawing_.Change([&](LiveState& state) {
@@ -97,11 +96,12 @@ class LiveView::ProgressObserver final : public TrainingObserver {
   }
 
   // Ends the live line and prints how long the run took.
-  void OnEnd(bool stopped_early) override {
+  void OnEnd(const RunEnd& end) override {
     drawing_.Finish();
     const std::string time = ClockText(drawing_.Seconds());
-    Say(stopped_early ? Join("stopped at iteration ", iter_, " after ", time, loss_)
-                      : Join("done: ", iter_ - first_, " iterations in ", time, loss_));
+    const std::string loss = end.loss ? Join(", loss ", *end.loss) : "";
+    Say(end.stopped_early ? Join("stopped at iteration ", iter_, " after ", time, loss)
+                          : Join("done: ", iter_ - first_, " iterations in ", time, loss));
   }
 
  private:
@@ -114,7 +114,6 @@ class LiveView::ProgressObserver final : public TrainingObserver {
   Drawing& drawing_;
   int64_t records_ = 0;
   int first_ = 0, iter_ = 0;
-  std::string loss_;  // ", loss 0.5", or "" until the solver's display reports one
 };
 
 LiveView::LiveView(const TerminalSettings& settings)

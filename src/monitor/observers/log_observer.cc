@@ -108,8 +108,8 @@ class LogObserver final : public TrainingObserver {
 
   void OnNote(const std::string& text) override { LogText(text); }
 
-  void OnEnd(bool stopped_early) override {
-    LOG(INFO) << (stopped_early ? "Optimization stopped early." : "Optimization Done.");
+  void OnEnd(const RunEnd& end) override {
+    LOG(INFO) << (end.stopped_early ? "Optimization stopped early." : "Optimization Done.");
   }
 };
 

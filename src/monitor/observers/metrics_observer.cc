@@ -174,8 +174,10 @@ class MetricsObserver final : public TrainingObserver {
 
   void OnStep(int iter) override { iter_ = iter; }
 
-  void OnEnd(bool stopped_early) override {
-    Write(Line("end", iter_).Set("stopped_early", stopped_early));
+  void OnEnd(const RunEnd& end) override {
+    Json line = Line("end", iter_).Set("stopped_early", end.stopped_early);
+    if (end.loss) line.Set("loss", *end.loss);
+    Write(line);
     Flush();
   }
 

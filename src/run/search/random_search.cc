@@ -178,8 +178,7 @@ class SearchWorker {
             Join(" (mean of ", results.size(), " runs, spread ", state.stages.back().spread, ")");
       }
     } else if (!state.diverged) {
-      text +=
-          ", without a score: the run reported no test and no loss; set test_interval or display";
+      text += ", without a score: its metrics have no test and no loss; see its log";
     }
     if (state.stages.size() == 1) progress_.Add(1);
     progress_.Say(text);

@@ -84,7 +84,11 @@ TrialResult ReadTrialResult(const Trial& trial, const std::string& best_output) 
   const int64_t saved = history.weights.empty() ? 0 : history.weights.back().first;
   result.iter = static_cast<int>(std::max(history.last_iter, saved));
   result.max_iter = static_cast<int>(history.max_iter);
-  if (!history.loss.empty()) result.loss = static_cast<float>(history.loss.back().value);
+  if (history.end_loss) {
+    result.loss = static_cast<float>(*history.end_loss);
+  } else if (!history.loss.empty()) {
+    result.loss = static_cast<float>(history.loss.back().value);  // it still runs or was killed
+  }
   ReadTests(history, best_output, &result);
   return result;
 }

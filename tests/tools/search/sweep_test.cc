@@ -78,6 +78,20 @@ TEST_F(SweepTest, TheTestAtTheEndCountsAndThatAtIteration0DoesNot) {
   EXPECT_TRUE(Finds(outcome.out, "0.05 +[0-9.]+ +20 +[0-9.]+ +20 +finished")) << outcome.out;
 }
 
+// The runs stop at iteration 20 and display none, or the loss of iteration 0 only.
+TEST_F(SweepTest, WithoutTestsTheLossOfTheLastIterationRanks) {
+  job_.solver = Edited(job_.solver, "test_iter: 3\n", "");
+  job_.solver = Edited(job_.solver, "test_interval: 10\n", "");
+  for (const char* display : {"0", "1000"}) {
+    const Outcome outcome = Sweep({"--set", "base_lr=0,0.05", "--set", Join("display=", display),
+                                   Join("--out=display_", display)});
+    ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+    EXPECT_THAT(outcome.out, HasSubstr("base_lr  last loss  iterations  state\n"));
+    EXPECT_EQ(Rows(outcome)[0], "0.05") << outcome.out;
+    EXPECT_TRUE(Finds(outcome.out, "0.05 +[0-9.]+ +20 +finished")) << outcome.out;
+  }
+}
+
 TEST_F(SweepTest, ARunThatFailsIsNotedAndTheOthersGoOn) {
   // An axis that the data do not have: nets are built by the run alone.
   const Outcome outcome = Sweep({"--set", "layer[ip].inner_product_param.axis=7,1"});

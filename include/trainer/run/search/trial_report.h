@@ -13,8 +13,8 @@
 
 namespace trainer {
 
-// The scores of the runs of one trial: their best tests or, if a run has no test, their last
-// training losses.
+// The scores of the runs of one trial: their best tests or, if a run has no test, the training
+// losses of their last iterations.
 struct MeanScore {
   std::optional<double> mean;  // nothing if one of several runs diverged, or if none has a score
   double spread = 0;           // the standard deviation (n - 1); 0 with one run
