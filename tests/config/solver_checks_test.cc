@@ -280,7 +280,8 @@ TEST_F(SolverSpecTest, RefusesTestMetricsThatNothingUses) {
 TEST_F(SolverSpecTest, RefusesKeptSnapshotsThatWouldNotBeKept) {
   const std::string rest = "base_lr: 0.1 lr_policy: 'fixed' max_iter: 10\n";
   EXPECT_THAT(RestRefusal(rest + "best_output: 'accuracy'"),
-              StartsWith("s.prototxt:3:1: best_output is given without keep_best or patience"));
+              StartsWith("s.prototxt:3:1: best_output is given without tests, so nothing uses it: "
+                         "add test_interval, or remove the line"));
   EXPECT_THAT(RestRefusal(rest + "keep_last: -1"),
               StartsWith("s.prototxt:3:1: keep_last is -1; it must be at least 0"));
   EXPECT_THAT(RestRefusal(rest + "patience: -1"),

@@ -195,16 +195,15 @@ void SolverChecks::CheckSnapshots() const {
                  "min_delta is given without patience, so nothing uses it: add patience: 5 to stop "
                  "the run after 5 tests without such an improvement, or remove the line");
   }
-  if (proto_.has_best_output() && proto_.keep_best() == 0 && proto_.patience() == 0) {
-    solver_.Fail("best_output",
-                 "best_output is given without keep_best or patience, so nothing uses it: add "
-                 "keep_best: 1 to keep the snapshot of the best test, add patience: 5 to stop "
-                 "the run after 5 tests without improvement, or remove the line");
-  }
 }
 
 void SolverChecks::CheckTestMetrics() const {
   const bool has_tests = !proto_.test_iter().empty() || HasTestInterval(proto_);
+  if (proto_.has_best_output() && !has_tests) {
+    solver_.Fail("best_output",
+                 "best_output is given without tests, so nothing uses it: add test_interval, or "
+                 "remove the line");
+  }
   if (proto_.test_metric_size() > 0 && !has_tests) {
     solver_.Fail("test_metric",
                  "test_metric is given without tests, so nothing computes it: add test_interval, "

@@ -51,10 +51,10 @@ class SolverChecks {
   void CheckLarc() const;
   // Checks default_forward_type and the loss scale of training with small types.
   void CheckStorage() const;
-  // Checks when snapshots are written and which are kept, and that something uses best_output and
-  // min_delta.
+  // Checks when snapshots are written and which are kept, and that something uses min_delta.
   void CheckSnapshots() const;
-  // Checks that there are tests for test_metric, and that test_metric_layer has one.
+  // Checks that there are tests for best_output and test_metric, and that test_metric_layer has a
+  // metric.
   void CheckTestMetrics() const;
   // Checks the type in which gradients are sent. A smaller type than FLOAT excludes virtual_ranks.
   void CheckExchange() const;

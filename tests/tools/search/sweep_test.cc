@@ -78,6 +78,14 @@ TEST_F(SweepTest, TheTestAtTheEndCountsAndThatAtIteration0DoesNot) {
   EXPECT_TRUE(Finds(outcome.out, "0.05 +[0-9.]+ +20 +[0-9.]+ +20 +finished")) << outcome.out;
 }
 
+TEST_F(SweepTest, TheOutputThatIsComparedMayBeGiven) {
+  const Outcome outcome = Sweep({"--set", "base_lr=0,0.05", "--set", "best_output=loss"});
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("base_lr  best loss  at  last loss"));
+  EXPECT_EQ(Rows(outcome)[0], "0.05") << outcome.out;
+  EXPECT_THAT(Log("base_lr=0.05"), HasSubstr("Best test: loss "));
+}
+
 // The runs stop at iteration 20 and display none, or the loss of iteration 0 only.
 TEST_F(SweepTest, WithoutTestsTheLossOfTheLastIterationRanks) {
   job_.solver = Edited(job_.solver, "test_iter: 3\n", "");
