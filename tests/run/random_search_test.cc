@@ -249,15 +249,30 @@ TEST_F(RandomSearchTest, TheFolderOfAnotherSearchIsRefused) {
   options_.seed = 2;
   EXPECT_THAT(ErrorOf([&] { Run(); }),
               Pair(ErrorCode::kCannotCreate,
-                   AllOf(HasSubstr("search.json: the folder has a search with another --solver, "
-                                   "--set, --seed, --seeds or --stop"),
-                         HasSubstr("only --trials may differ"))));
+                   HasSubstr("search.json: the folder has another search: --seed 1 -> 2; give "
+                             "another --out, or the values of that search; only --trials may "
+                             "differ")));
   options_.seed = 1;
+  options_.seeds = 3;
+  options_.assignments = {"base_lr=log:0.01..0.1", "momentum=0.5"};
+  EXPECT_THAT(ErrorOf([&] { Run(); }).second,
+              HasSubstr("another search: --set base_lr=log:0.001..0.1 -> base_lr=log:0.01..0.1 "
+                        "momentum=0.5, --seeds 0 -> 3; give"));
+  options_.seeds = 0;
+  options_.assignments = {"base_lr=log:0.001..0.1", "momentum=0.5"};
+  EXPECT_THAT(ErrorOf([&] { Run(); }).second,
+              HasSubstr("another search: --set none -> momentum=0.5; give"));
+  options_.assignments = {"base_lr=log:0.001..0.1", "snapshot_prefix=" + std::string(200, 'a')};
+  options_.folder = out_;
+  EXPECT_THAT(ErrorOf([&] { Run(); }).second,
+              HasSubstr("another search: --set (long values); give"));
+  options_.assignments = {"base_lr=log:0.001..0.1"};
   const std::string solver = ReadText(options_.solver);
   WriteText(options_.solver, solver + " gamma: 0.5");
   EXPECT_THAT(ErrorOf([&] { Run(); }),
               Pair(ErrorCode::kCannotCreate,
-                   HasSubstr("or the solver or its net has changed since: give another --out")));
+                   HasSubstr("search.json: the solver or its net has changed since the search in "
+                             "this folder began: give another --out")));
   WriteText(options_.solver, solver + " # a comment changes nothing");
   options_.trials = 5;
   EXPECT_EQ(Run(), 0);

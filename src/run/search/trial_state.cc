@@ -54,6 +54,43 @@ std::string SearchText(const Grid& grid, const GridOptions& options) {
       .ToString();
 }
 
+// Returns the texts that `others` lacks.
+std::string OnlyIn(std::vector<std::string> texts, const std::vector<std::string>& others) {
+  std::erase_if(texts, [&](const auto& text) { return std::ranges::count(others, text) > 0; });
+  return JoinList(texts, " ");
+}
+
+// Returns what distinguishes two contents of search.json: "--seed 1 -> 2". Leaves long values out.
+// The checksum and best_output also follow from the flags, so they count only if no flag differs.
+std::string SearchDifference(const JsonObject& before, const JsonObject& now) {
+  std::vector<std::string> changes;
+  const auto compare = [&](const char* what, const std::string& a, const std::string& b) {
+    constexpr size_t kLongest = 120;
+    const auto shown = [](const std::string& value) { return value.empty() ? "none" : value; };
+    if (a == b) return;
+    changes.push_back(a.size() + b.size() > kLongest
+                          ? Join(what, " (long values)")
+                          : Join(what, " ", shown(a), " -> ", shown(b)));
+  };
+  const std::vector<std::string> old_set = JsonTexts(before, "set"), set = JsonTexts(now, "set");
+  compare("--solver", JsonText(before, "solver"), JsonText(now, "solver"));
+  const std::string removed = OnlyIn(old_set, set), added = OnlyIn(set, old_set);
+  const bool same_texts = removed.empty() && added.empty();
+  compare("--set", same_texts ? JoinList(old_set, " ") : removed,
+          same_texts ? JoinList(set, " ") : added);
+  for (const std::string name : {"seed", "seeds"}) {
+    const auto digits = [&](const JsonObject& json) {
+      return Join(static_cast<int>(JsonNumber(json, name)));
+    };
+    compare(("--" + name).c_str(), digits(before), digits(now));
+  }
+  compare("--stop", JsonText(before, "stop"), JsonText(now, "stop"));
+  if (changes.empty()) {
+    compare("best_output", JsonText(before, "best_output"), JsonText(now, "best_output"));
+  }
+  return JoinList(changes, ", ");
+}
+
 // Returns the state that a file describes.
 TrialState StateIn(const JsonObject& json) {
   TrialState state;
@@ -106,10 +143,15 @@ void SearchFolder::Begin(const Grid& grid, const GridOptions& options) const {
   const std::string text = SearchText(grid, options);
   if (IsMissing(path)) return WriteWhole(path, text);
   if (ReadFile(path, kStateMaxBytes) == text) return;
+  const std::string change =
+      SearchDifference(ReadJson(path), ParseJsonObject(text).value_or(JsonObject()));
   throw Error(ErrorCode::kCannotCreate, {path},
-              "the folder has a search with another --solver, --set, --seed, --seeds or --stop, or "
-              "the solver or its net has changed since: give another --out, or the command and the "
-              "files of that search; only --trials may differ");
+              change.empty()
+                  ? "the solver or its net has changed since the search in this folder began: give "
+                    "another --out, or restore these files; only --trials may differ"
+                  : EscapeControl(Join("the folder has another search: ", change,
+                                       "; give another --out, or the values of that search; only "
+                                       "--trials may differ")));
 }
 
 std::string SearchFolder::PathOf(int number) const { return JoinPath(path_, TrialName(number)); }

@@ -206,7 +206,8 @@ TEST_F(SweepTest, DrawnTrialsAreRankedInATableAndInAReport) {
               HasSubstr("\nThe run ended with exit code 0\n"));
   EXPECT_THAT(
       Sweep({"--set", "base_lr=log:0.01..0.1", "--trials=3", "--seed=2", "--out=search"}).err,
-      HasSubstr("the folder has a search with another --solver, --set, --seed"));
+      HasSubstr("the folder has another search: --set max_iter=10 -> none, --seed 1 -> 2; give "
+                "another --out"));
   const Outcome report = RunHere({"report", "search", "--out=search.html"}, job_.options());
   EXPECT_EQ(report.exit_code, 0) << report.err;
   EXPECT_THAT(report.out, AllOf(HasSubstr("best accuracy"), HasSubstr("wrote search.html")));
