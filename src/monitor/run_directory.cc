@@ -4,7 +4,10 @@
 
 #include <algorithm>
 #include <atomic>
+#include <filesystem>
+#include <system_error>
 
+#include "trainer/base/error/error.h"
 #include "trainer/base/file/atomic_file.h"
 #include "trainer/base/file/file.h"
 #include "trainer/base/text/text.h"
@@ -92,6 +95,35 @@ RunInfo RunDirectory::ReadInfo() const {
   const std::string path = File(kEnvironmentName);
   if (!Exists(path)) return {};
   return ReadRunInfo(ParseJsonObject(ReadFile(path, kMaxBytes)).value_or(JsonObject()));
+}
+
+std::vector<std::string> RunsIn(const std::string& folder) {
+  if (Exists(JoinPath(folder, kMetricsName))) return {folder};
+  std::vector<std::string> runs;
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
+    const std::string path = entry.path().string();
+    if (Exists(JoinPath(path, kMetricsName))) runs.push_back(path);
+  }
+  std::ranges::sort(runs);
+  return runs;
+}
+
+void ThrowNotARun(const std::string& path) {
+  std::string why = Join("this folder has no ", kMetricsName, ", so it is not the folder of a run");
+  const std::vector<std::string> runs = RunsIn(path);
+  if (IsMissing(path)) {
+    why = Join("there is no such file or folder.", DidYouMeanPath(path),
+               " 'trainer train --run=DIR' makes the folder of a run");
+  } else if (!IsDirectory(path)) {
+    why = "this is a file; give the folder of a run, which 'trainer train --run=DIR' makes";
+  } else if (runs.empty()) {
+    why += "; 'trainer train --run=DIR' makes such a folder";
+  } else {
+    why += Join(". It contains ", Counted(runs.size(), "run"), ": give one or more of them: ",
+                EscapeControl(FirstNames(runs)));
+  }
+  throw Error(ErrorCode::kNoInput, {AbsolutePath(path)}, why);
 }
 
 void WarnOfRunFolder(const std::string& what) {

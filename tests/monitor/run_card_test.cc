@@ -94,6 +94,12 @@ TEST(RunCardTest, AMissingOrDamagedCardIsRefused) {
   EXPECT_THAT(
       ErrorOf([&] { ReadRunCard(folder.path()); }),
       Pair(ErrorCode::kNoInput,
+           folder.path() + ": this folder has no metrics.jsonl, so it is not the folder of a run; "
+                           "'trainer train --run=DIR' makes such a folder"));
+  folder.Write("metrics.jsonl", "");
+  EXPECT_THAT(
+      ErrorOf([&] { ReadRunCard(folder.path()); }),
+      Pair(ErrorCode::kNoInput,
            folder.path() + ": the run has no card.json; 'trainer train --run=DIR' writes one"));
   for (const char* text : {"", "{", "{}", R"({"card": 2, "starts": [{}]})", R"({"card": 1})"}) {
     folder.Write("card.json", text);

@@ -302,7 +302,7 @@ TEST_F(RunComparisonTest, ASolverThatWasChangedAfterTheRunIsRefused) {
 
 TEST_F(RunComparisonTest, AFolderWithoutACardIsRefused) {
   EXPECT_THAT(ErrorOf([&] { CompareRuns(folder_ / "a", folder_ / "none"); }),
-              Pair(ErrorCode::kNoInput, HasSubstr("none: the run has no card.json")));
+              Pair(ErrorCode::kNoInput, HasSubstr("none: there is no such file or folder.")));
 }
 
 TEST_F(RunComparisonTest, NamesCannotDriveATerminal) {

@@ -6,9 +6,11 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <filesystem>
 
 #include "support/error_of.h"
 #include "support/temp_folder.h"
+#include "trainer/base/text/text.h"
 
 namespace trainer {
 namespace {
@@ -265,6 +267,28 @@ TEST_F(HistoryTest, AFolderWithoutMetricsIsRefused) {
   const auto [code, what] = ErrorOf([&] { ReadRunMetrics(folder_.path()); });
   EXPECT_EQ(code, ErrorCode::kNoInput);
   EXPECT_THAT(what, HasSubstr("--run=DIR"));
+}
+
+TEST_F(HistoryTest, AFolderOfRunsNamesThem) {
+  for (const std::string name : {"b", "a"}) {
+    std::filesystem::create_directories(folder_ / ("sweep/" + name));
+    folder_.Write("sweep/" + name + "/metrics.jsonl", kMetrics);
+  }
+  const std::string sweep = folder_ / "sweep";
+  EXPECT_THAT(ErrorOf([&] { ReadRunMetrics(sweep); }),
+              Pair(ErrorCode::kNoInput,
+                   Join(sweep, ": this folder has no metrics.jsonl, so it is not the folder of a "
+                        "run. It contains 2 runs: give one or more of them: ",
+                        sweep, "/a, ", sweep, "/b")));
+}
+
+TEST_F(HistoryTest, AMissingFolderIsRefusedWithTheOneThatWasMeant) {
+  std::filesystem::create_directory(folder_ / "first_run");
+  EXPECT_THAT(ErrorOf([&] { ReadRunMetrics(folder_ / "frist_run"); }),
+              Pair(ErrorCode::kNoInput,
+                   Join(folder_ / "frist_run", ": there is no such file or folder. Did you mean '",
+                        folder_ / "first_run",
+                        "'? 'trainer train --run=DIR' makes the folder of a run")));
 }
 
 }  // namespace

@@ -78,8 +78,8 @@ Json ToJson(const EnergyTotal& energy);
 EnergyTotal ReadEnergy(const JsonObject& json);
 // Reads what ToJson wrote. Returns nothing for an object that is not the card of a run.
 std::optional<RunCard> ParseRunCard(const JsonObject& json);
-// Reads the card in the folder of a run. Throws kNoInput if there is none, and kData if the file is
-// not a card.
+// Reads the card in the folder of a run. Throws kNoInput if there is none or `folder` is not the
+// folder of a run, and kData if the file is not a card.
 RunCard ReadRunCard(const std::string& folder);
 
 }  // namespace trainer

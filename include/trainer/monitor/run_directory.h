@@ -71,6 +71,12 @@ class RunDirectory {
   std::string path_;
 };
 
+// Returns `folder` if a run has written metrics there, else its subfolders with metrics, sorted.
+std::vector<std::string> RunsIn(const std::string& folder);
+// Throws kNoInput for a path that should be the folder of a run and is not. Says what is there,
+// e.g. folders of runs.
+[[noreturn]] void ThrowNotARun(const std::string& path);
+
 // Logs a warning that a file of the folder cannot be written. Later calls do nothing until
 // RunFolderIsWritable is called, because a full disk would fill the log.
 void WarnOfRunFolder(const std::string& what);

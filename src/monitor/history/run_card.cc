@@ -235,6 +235,7 @@ RunCard ReadRunCard(const std::string& folder) {
   constexpr uint64_t kMostBytes = 64 << 20;
   const std::string path = JoinPath(folder, kCardName);
   if (IsMissing(path)) {
+    if (IsMissing(JoinPath(folder, kMetricsName))) ThrowNotARun(folder);
     throw Error(ErrorCode::kNoInput, {AbsolutePath(folder)},
                 Join("the run has no ", kCardName, "; 'trainer train --run=DIR' writes one"));
   }

@@ -71,16 +71,11 @@ std::string LogCsv(const std::vector<MetricRow>& rows) {
 }
 
 RunMetrics ReadRunMetrics(const std::string& path) {
-  if (!IsDirectory(path)) {
+  if (!IsDirectory(path) && !IsMissing(path)) {
     return path.ends_with(".jsonl") ? ReadMetrics(path) : ReadTrainingLog(path);
   }
   const std::string metrics = JoinPath(path, kMetricsName);
-  if (IsMissing(metrics)) {
-    throw Error(
-        ErrorCode::kNoInput, {AbsolutePath(path)},
-        Join("this folder has no ", kMetricsName,
-             ", so it is not the folder of a run; 'trainer train --run=DIR' makes such a folder"));
-  }
+  if (IsMissing(metrics)) ThrowNotARun(path);
   RunMetrics history = ReadMetrics(metrics);
   history.path = path;
   return history;

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <filesystem>
 
 #include "trainer/base/error/error.h"
 #include "trainer/base/file/file.h"
@@ -70,14 +69,8 @@ const RunStatus* BestOf(const std::vector<RunStatus>& runs) {
 }  // namespace
 
 std::vector<std::string> FindRuns(const std::string& folder) {
-  if (Exists(JoinPath(folder, kMetricsName))) return {folder};
-  std::vector<std::string> runs;
-  std::error_code error;
-  for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
-    const std::string path = entry.path().string();
-    if (Exists(JoinPath(path, kMetricsName))) runs.push_back(path);
-  }
-  std::ranges::sort(runs);
+  if (!IsDirectory(folder)) ThrowNotARun(folder);
+  std::vector<std::string> runs = RunsIn(folder);
   if (runs.empty()) {
     throw Error(ErrorCode::kNoInput, {AbsolutePath(folder)},
                 Join("no run found: this folder and its subfolders have no ", kMetricsName,

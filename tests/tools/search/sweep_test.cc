@@ -67,6 +67,10 @@ TEST_F(SweepTest, RunsEveryCombinationInAFolderOfItsOwnAndNamesTheBest) {
   EXPECT_THAT(outcome.out, HasSubstr("base_lr  momentum  best accuracy  at  last accuracy"));
   EXPECT_THAT(outcome.out, HasSubstr("\nBest: base_lr=0.05 momentum="));
   EXPECT_THAT(job_.Files("snap_iter"), testing::IsEmpty());
+  const Outcome report = RunHere({"report", "snap_sweep", "--out=x.html"}, job_.options());
+  EXPECT_EQ(report.exit_code, 66);
+  EXPECT_THAT(report.err, HasSubstr("It contains 4 runs: give one or more of them: "
+                                    "snap_sweep/base_lr=0,momentum=0.5, "));
 }
 
 TEST_F(SweepTest, TheTestAtTheEndCountsAndThatAtIteration0DoesNot) {

@@ -90,7 +90,15 @@ TEST_F(RunCardVerbTest, WrongCommandsAreRefused) {
   refuses({"report", "a"}, 64, "'trainer report' needs --out=FILE, the HTML file to write");
   refuses({"report", "a", "--out=x.html", "--carbon=-1"}, 64,
           "--carbon=-1: give grams of CO2 per kWh, from 0 on");
-  refuses({"report", "--check", "a", "b"}, 66, "the run has no card.json");
+  refuses({"report", "--check", "a", "b"}, 66, "/a: there is no such file or folder.");
+  refuses({"report", "a", "--out=x.html"}, 66,
+          "/a: there is no such file or folder. 'trainer train --run=DIR' makes the folder of a "
+          "run");
+  refuses({"report", "data", "--out=x.html"}, 66,
+          "/data: this folder has no metrics.jsonl, so it is not the folder of a run; 'trainer "
+          "train --run=DIR' makes such a folder");
+  refuses({"report", "--check", "net.prototxt", "data"}, 66,
+          "/net.prototxt: this is a file; give the folder of a run");
 }
 
 }  // namespace
