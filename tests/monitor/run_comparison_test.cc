@@ -13,18 +13,21 @@
 #include "support/temp_folder.h"
 #include "trainer/base/random/crc32c.h"
 #include "trainer/base/text/text.h"
+#include "trainer/checkpoint/model_file.h"
 #include "trainer/config/text/prototxt.h"
 #include "trainer/monitor/run_card.h"
 
 namespace trainer {
 namespace {
 
+using testing::AllOf;
 using testing::Contains;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
 using testing::Pair;
+using testing::StartsWith;
 
 constexpr char kSolver[] = R"(base_lr: 0.05
 momentum: 0.9
@@ -86,7 +89,21 @@ TEST(SolverDifferencesTest, PathsSeedAndDisplayAreHarmless) {
               ElementsAre("harmless solver random_seed: 7 -> 8"));
   EXPECT_THAT(
       SolverLines("a/test", "b/test"),
-      ElementsAre("harmless net layer 'digits (2)' data_param.source: \"a/test\" -> \"b/test\""));
+      ElementsAre("harmless net layer 'digits' (TEST) data_param.source: \"a/test\" -> "
+                  "\"b/test\""));
+}
+
+TEST(SolverDifferencesTest, ALayerOfOnePhaseIsNamedWithIt) {
+  EXPECT_THAT(SolverLines("{ source: \"a/train\" }", "{ source: \"a/train\" batch_size: 9 }"),
+              ElementsAre("affects net layer 'digits' (TRAIN) data_param.batch_size: 0 -> 9"));
+  EXPECT_THAT(SolverLines("name: \"small\"",
+                          "name: \"small\" layer { name: \"a\" include { phase: TEST } }"
+                          "layer { name: \"b\" include { stage: \"x\" } }"
+                          "layer { name: \"digits\" type: \"Data\" include { phase: TEST } }"),
+              AllOf(Contains("affects net layer 'a' (TEST): none -> a layer of type "),
+                    Contains("affects net layer 'b': none -> a layer of type "),
+                    Contains("affects net layer 'digits' (TEST) (2): none -> a layer of type "
+                             "Data")));
 }
 
 // The rate of lr_policy "plateau" follows the averaged loss.
@@ -101,7 +118,8 @@ TEST(SolverDifferencesTest, TheAverageOfLossesAffectsARateThatFollowsTheLoss) {
 TEST(SolverDifferencesTest, TheSeedOfALayerAffectsResults) {
   EXPECT_THAT(SolverLines("source: \"a/train\" }",
                           "source: \"a/train\" } transform_param { random_seed: 3 }"),
-              ElementsAre("affects net layer 'digits' transform_param.random_seed: -1 -> 3"));
+              ElementsAre("affects net layer 'digits' (TRAIN) transform_param.random_seed: -1 -> "
+                          "3"));
 }
 
 TEST(SolverDifferencesTest, LayersArePairedByName) {
@@ -116,7 +134,7 @@ TEST(SolverDifferencesTest, LayersArePairedByName) {
                           "affects net layer 'fc': none -> a layer of type InnerProduct"));
   EXPECT_THAT(
       SolverLines("name: \"small\"", "name: \"small\" layer { name: \"ip\" type: \"ReLU\" }"),
-      Contains("affects net layer 'ip (2)': none -> a layer of type InnerProduct"));
+      Contains("affects net layer 'ip' (2): none -> a layer of type InnerProduct"));
 }
 
 TEST(SolverDifferencesTest, TheOrderOfLayersCounts) {
@@ -127,7 +145,7 @@ TEST(SolverDifferencesTest, TheOrderOfLayersCounts) {
   ParseTextString(
       "b", Edited(Edited(kSolver, ip, ""), "  name: \"small\"\n", "  name: \"small\"\n" + ip), &b);
   EXPECT_THAT(Lines(CompareSolvers(a, b)),
-              ElementsAre("affects net order of the layers: 'digits' -> 'ip'"));
+              ElementsAre("affects net order of the layers: 'digits' (TRAIN) -> 'ip'"));
 }
 
 TEST(SolverDifferencesTest, TestNetsAreCompared) {
@@ -161,6 +179,7 @@ class RunComparisonTest : public testing::Test {
     RunCard card;
     card.state = "finished";
     card.starts = std::move(starts);
+    card.model = model_;
     folder_.Write(name + "/card.json", ToJson(card).ToString());
     return folder_ / name;
   }
@@ -168,8 +187,22 @@ class RunComparisonTest : public testing::Test {
     return Lines(CompareRuns(folder_ / "a", Write("b", starts)));
   }
 
+  // Writes a model, whose net has the path of its data, as the newest snapshot of the next run.
+  void SaveModel(const std::string& name, const std::string& source, float weight) {
+    caffe::NetParameter net;
+    caffe::LayerParameter* const data = net.add_layer();
+    data->set_name("data");
+    data->mutable_data_param()->set_source(source);
+    caffe::LayerParameter* const ip = net.add_layer();
+    ip->set_name("ip");
+    ip->add_blobs()->add_data(weight);
+    WriteModel(folder_ / name, net);
+    model_ = IdentifyForCard(folder_ / name);
+  }
+
   const TempFolder folder_;
   CardStart start_;
+  CardFile model_;
 };
 
 TEST_F(RunComparisonTest, EqualRunsHaveNoDifference) {
@@ -246,6 +279,17 @@ TEST_F(RunComparisonTest, TheWeightsOfTheBeginningAreComparedByTheirChecksums) {
   other.parent = {"s.solverstate", "2c", 30};
   EXPECT_THAT(With({other}), ElementsAre("affects start: weights of 10 bytes, checksum 1a -> a "
                                          "snapshot of 30 bytes, checksum 2c"));
+}
+
+TEST_F(RunComparisonTest, EqualWeightsInDifferentFilesAreNoDifference) {
+  SaveModel("a.caffemodel", "a/train", 1);
+  Write("a", {start_});
+  SaveModel("b.caffemodel", "other/train", 1);
+  EXPECT_THAT(With({start_}), IsEmpty());
+  folder_.Write("b.caffemodel", "replaced since");
+  EXPECT_THAT(With({start_}), ElementsAre(StartsWith("result weights: ")));
+  SaveModel("b.caffemodel", "a/train", 2);
+  EXPECT_THAT(With({start_}), ElementsAre(StartsWith("result weights: ")));
 }
 
 // A stop with a resume has no effect.

@@ -1,6 +1,8 @@
 #include "trainer/monitor/run_comparison.h"
 
 #include <algorithm>
+#include <map>
+#include <optional>
 #include <utility>
 
 #include "solver_differences.h"
@@ -8,12 +10,15 @@
 #include "trainer/base/file/file.h"
 #include "trainer/base/random/crc32c.h"
 #include "trainer/base/text/text.h"
+#include "trainer/checkpoint/model_file.h"
 #include "trainer/config/text/prototxt.h"
 #include "trainer/monitor/run_card.h"
 #include "trainer/monitor/run_directory.h"
 
 namespace trainer {
 namespace {
+
+constexpr char kWeights[] = "weights";  // the fact about the newest snapshot
 
 // One property of a run, as the comparison shows it.
 struct CardFact {
@@ -118,7 +123,7 @@ std::vector<CardFact> ResultFacts(const RunCard& card) {
        card.best
            ? Join(card.best->output, " ", NumberText(card.best->value), " at ", card.best->iter)
            : "none"},
-      {kResult, "weights", card.model.crc32c.empty() ? "none" : card.model.crc32c}};
+      {kResult, kWeights, card.model.crc32c.empty() ? "none" : card.model.crc32c}};
   for (const auto& [name, value] : card.test) {
     facts.push_back({kResult, "last test " + name, NumberText(value)});
   }
@@ -184,6 +189,40 @@ void CompareFacts(const std::vector<CardFact>& a, const std::vector<CardFact>& b
   }
 }
 
+// Reads the newest snapshot of a run. Returns nothing if it was removed or replaced since.
+std::optional<caffe::NetParameter> ModelOf(const RunCard& card) {
+  const std::string& file = card.model.file;
+  for (const std::string& path : {JoinPath(card.starts.back().info.folder, file), file}) {
+    const CardFile found = IdentifyForCard(path);
+    if (found.crc32c.empty() || found.crc32c != card.model.crc32c) continue;
+    try {
+      return ReadModelAsWritten(path);
+    } catch (const Error&) {
+      return std::nullopt;
+    }
+  }
+  return std::nullopt;
+}
+
+// Returns whether the newest snapshots have the same weights. The checksums of equal weights
+// differ if the nets in the files have other paths.
+bool HaveEqualWeights(const RunCard& a, const RunCard& b) {
+  const auto model_a = ModelOf(a), model_b = ModelOf(b);
+  if (!model_a || !model_b) return false;
+  const auto learned = [](const caffe::NetParameter& net) {
+    std::map<std::string, const caffe::LayerParameter*> layers;
+    for (const caffe::LayerParameter& layer : net.layer()) {
+      if (layer.blobs_size() > 0) layers[layer.name()] = &layer;
+    }
+    return layers;
+  };
+  return std::ranges::equal(learned(*model_a), learned(*model_b), [](const auto& x, const auto& y) {
+    const auto bytes = [](const caffe::BlobProto& blob) { return blob.SerializeAsString(); };
+    return x.first == y.first &&
+           std::ranges::equal(x.second->blobs(), y.second->blobs(), {}, bytes, bytes);
+  });
+}
+
 // Reads the solver of the run's last start. Throws kData if it is not the one that the card has.
 caffe::SolverParameter SolverOfRun(const std::string& folder, const RunCard& card) {
   const std::string path = JoinPath(folder, kSolverName);
@@ -208,6 +247,8 @@ std::vector<RunDifference> CompareRuns(const std::string& a, const std::string& 
   std::vector<RunDifference> differences =
       CompareSolvers(SolverOfRun(a, card_a), SolverOfRun(b, card_b));
   CompareFacts(FactsOf(card_a), FactsOf(card_b), &differences);
+  const auto weights = std::ranges::find(differences, kWeights, &RunDifference::what);
+  if (weights != differences.end() && HaveEqualWeights(card_a, card_b)) differences.erase(weights);
   std::ranges::stable_sort(differences, {}, &RunDifference::kind);
   return differences;
 }

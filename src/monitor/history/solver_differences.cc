@@ -76,14 +76,28 @@ void CompareFields(const std::string& where, const google::protobuf::Message& a,
   }
 }
 
-// Returns the layers by name. The k-th layer with the same name, which is for another phase, is
-// called "data (2)".
+// Returns " (TRAIN)" or " (TEST)" for a layer that its include rules allow in that phase only, else
+// "".
+std::string PhaseText(const caffe::LayerParameter& layer) {
+  bool kept[] = {layer.include().empty(), layer.include().empty()};  // in TRAIN and in TEST
+  for (const caffe::NetStateRule& rule : layer.include()) {
+    for (const caffe::Phase phase : {caffe::TRAIN, caffe::TEST}) {
+      kept[phase] = kept[phase] || !rule.has_phase() || rule.phase() == phase;
+    }
+  }
+  if (kept[caffe::TRAIN] == kept[caffe::TEST]) return "";
+  return kept[caffe::TRAIN] ? " (TRAIN)" : " (TEST)";
+}
+
+// Returns the layers by their names, such as "'data' (TRAIN)". The k-th layer with the same name in
+// a phase is called "'data' (TRAIN) (2)".
 std::map<std::string, const caffe::LayerParameter*> LayersByName(const caffe::NetParameter& net,
                                                                  std::vector<std::string>* order) {
   std::map<std::string, const caffe::LayerParameter*> layers;
   for (const caffe::LayerParameter& layer : net.layer()) {
-    std::string name = layer.name();
-    for (int k = 2; layers.contains(name); ++k) name = Join(layer.name(), " (", k, ")");
+    const std::string first = Join("'", layer.name(), "'", PhaseText(layer));
+    std::string name = first;
+    for (int k = 2; layers.contains(name); ++k) name = Join(first, " (", k, ")");
     layers[name] = &layer;
     order->push_back(name);
   }
@@ -105,7 +119,7 @@ void CompareNets(const std::string& where, caffe::NetParameter a, caffe::NetPara
     return Join("a layer of type ", layer.type());
   };
   for (const std::string& name : order_a) {
-    const std::string what = Join(where, " layer '", name, "'");
+    const std::string what = Join(where, " layer ", name);
     const auto other = layers_b.find(name);
     if (other != layers_b.end()) {
       CompareFields(what, *layers_a.at(name), *other->second, differences);
@@ -116,7 +130,7 @@ void CompareNets(const std::string& where, caffe::NetParameter a, caffe::NetPara
   }
   for (const std::string& name : order_b) {
     if (layers_a.contains(name)) continue;
-    differences->push_back({DifferenceKind::kAffects, Join(where, " layer '", name, "'"),
+    differences->push_back({DifferenceKind::kAffects, Join(where, " layer ", name),
                             Join("none -> ", describe(*layers_b.at(name)))});
   }
   KeepCommon(layers_b, &order_a);
@@ -124,7 +138,7 @@ void CompareNets(const std::string& where, caffe::NetParameter a, caffe::NetPara
   if (order_a != order_b) {
     const auto at = std::ranges::mismatch(order_a, order_b);
     differences->push_back({DifferenceKind::kAffects, Join(where, " order of the layers"),
-                            Join("'", *at.in1, "' -> '", *at.in2, "'")});
+                            Join(*at.in1, " -> ", *at.in2)});
   }
   a.clear_layer();
   b.clear_layer();
