@@ -20,6 +20,7 @@ std::string ResolveRunPath(const std::string& folder, const std::string& name) {
 }
 
 std::string ChooseRunWeights(const std::string& folder, const std::string& doing) {
+  if (!IsDirectory(folder)) ThrowNotARun(folder);
   const RunMetrics history = ReadRunMetrics(folder);
   if (history.weights.empty()) {
     throw Error(ErrorCode::kNoInput, {AbsolutePath(folder)},

@@ -10,6 +10,7 @@
 
 #include "run_info.h"
 #include "trainer/backend/device/gpu.h"
+#include "trainer/base/error/error.h"
 #include "trainer/base/file/atomic_file.h"
 #include "trainer/base/file/file.h"
 #include "trainer/base/log/log.h"
@@ -166,6 +167,11 @@ std::unique_ptr<LiveView> StartMonitoring(const MonitorOptions& options, const S
   const std::string folder = RunFolderOf(options, spec);
   std::string log;
   if (!folder.empty()) {
+    if (Exists(folder) && !IsDirectory(folder)) {
+      throw Error(ErrorCode::kCannotCreate, {AbsolutePath(folder)},
+                  "this is a file, but --run needs a folder, which it creates if it is missing; "
+                  "give another name");
+    }
     std::error_code ignored;  // opening the log reports the failure
     std::filesystem::create_directories(folder, ignored);
     log = JoinPath(folder, "train.log");

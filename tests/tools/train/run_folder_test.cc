@@ -138,6 +138,17 @@ TEST_F(RunFolderTest, AFolderThatCannotBeMadeIsOneWarning) {
   EXPECT_EQ(Read("file"), "");
 }
 
+TEST_F(RunFolderTest, AFileInPlaceOfTheFolderIsRefused) {
+  WriteText(job_.folder() / "file", "precious");
+  ExpectRefused(job_, job_.Train({"--run=file"}), 73, "/",
+                "/file: this is a file, but --run needs a folder, which it creates if it is "
+                "missing; give another name");
+  EXPECT_EQ(Read("file"), "precious");
+  EXPECT_THAT(Run({"test", "--run=file"}).Errors(),
+              ElementsAre(HasSubstr("/file: this is a file; give the folder of a run, which "
+                                    "'trainer train --run=DIR' makes")));
+}
+
 TEST_F(RunFolderTest, AFullDiskStopsNothing) {
   const std::string full = job_.folder() / "full";
   std::filesystem::create_directory(full);
