@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <regex>
 
 #include "trainer/base/error/error.h"
 
@@ -23,6 +24,14 @@ void LogInChild(const std::function<void()>& body) {
   body();
   google::FlushLogFiles(google::INFO);
   _exit(0);
+}
+
+// Returns whether a line begins as parse_log.py expects: severity, month, day, without the year.
+bool HasCaffesPrefix(const std::string& line) {
+  static const std::regex kPrefix(
+      "^[IWEF](0[1-9]|1[0-2])[0-3][0-9] [0-9]{2}:[0-9]{2}:[0-9]{2}\\.[0-9]{6} +[0-9]+ "
+      "log_test\\.cc:[0-9]+\\] .*");
+  return std::regex_match(line, kPrefix);
 }
 
 size_t CountFiles(const std::string& folder) {
@@ -83,8 +92,28 @@ TEST(LogDeathTest, ALogInAFileOfItsOwnHasAllLinesAndStderrTheWarnings) {
   }
   std::ifstream file(path);
   std::string lines;
-  for (std::string line; std::getline(file, line);) lines += line.substr(line.find("] ") + 2) + " ";
+  for (std::string line; std::getline(file, line);) {
+    EXPECT_TRUE(HasCaffesPrefix(line)) << line;
+    lines += line.substr(line.find("] ") + 2) + " ";
+  }
   EXPECT_EQ(lines, "second third second third ");
+  fs::remove_all(folder);
+}
+
+TEST(LogDeathTest, AFileBesideStderrHasTheSameLines) {
+  std::string folder = testing::TempDir() + "logs_XXXXXX";
+  ASSERT_NE(mkdtemp(folder.data()), nullptr);
+  const std::string path = folder + "/train.log";
+  EXPECT_EXIT(LogInChild([&] {
+                EXPECT_EQ(AlsoLogToFile(path), "");
+                LOG(INFO) << "Iteration 5, lr = 0.01";
+              }),
+              testing::ExitedWithCode(0), "Iteration 5, lr = 0\\.01");
+  std::ifstream file(path);
+  std::string line;
+  ASSERT_TRUE(std::getline(file, line));
+  EXPECT_TRUE(HasCaffesPrefix(line)) << line;
+  EXPECT_TRUE(line.ends_with("] Iteration 5, lr = 0.01")) << line;
   fs::remove_all(folder);
 }
 

@@ -110,7 +110,11 @@ class FileSink final : public google::LogSink {
   void send(google::LogSeverity severity, const char*, const char* file, int line,
             const google::LogMessageTime& time, const char* message, size_t length) override {
     const int before = errno;
-    const std::string text = ToString(severity, file, line, time, message, length) + "\n";
+    std::string text = ToString(severity, file, line, time, message, length) + "\n";
+    // glog 0.6 writes the year here whatever FLAGS_log_year_in_prefix says. Caffe's parse_log.py
+    // would take it for month and day.
+    const std::string year = std::to_string(1900 + time.year());
+    if (text.compare(1, year.size(), year) == 0) text.erase(1, year.size());
     const ssize_t wrote = FileOps::Posix().Write(fd_, text.data(), text.size());
     if (wrote != static_cast<ssize_t>(text.size()) && !told_.exchange(true)) {
       std::fprintf(stderr, "warning: the log %s cannot be written: %s; the run continues\n",
