@@ -259,6 +259,22 @@ TEST(MemoryEstimatorTest, PlansTheTestNetsOnceForAllTrainingBatches) {
   EXPECT_EQ(BytesByKey(second.Items({})), BytesByKey(EstimateMemory(larger, *device).Items({})));
 }
 
+TEST(MemoryEstimatorTest, PlansTheNetInWhichAllLayersLearn) {
+  DigitsRun run;
+  run.net = WithConvolutions(run.net, 4);
+  const std::unique_ptr<Device> device = MakeTestDevice(1);
+  const std::string freeze = "layer[/c[0-9]/].freeze=true";
+  const auto all = Planned(run.Load(), *device);
+  const auto frozen = Planned(run.Load({freeze}), *device);
+  for (const char* less : {"gradients", "rule_state", "values"}) {
+    EXPECT_LT(frozen.at(less), all.at(less)) << less;
+  }
+  EXPECT_EQ(frozen, Built(run.Load({freeze}), *device));
+  const SolverSpec spec = run.Load({freeze, "unfreeze_at=5"});
+  EXPECT_EQ(Planned(spec, *device), all) << "from iteration 5 on";
+  EXPECT_EQ(Built(spec, *device), all);
+}
+
 TEST(MemoryItemsTest, ListWhatARunHoldsOnAGpuAndWhatIsAnEstimate) {
   const DigitsRun run;
   const std::unique_ptr<Device> device = MakeMetaDevice();

@@ -131,5 +131,31 @@ TEST(LoadWeightsTest, ALaterFileMayHaveTheLastLayer) {
   EXPECT_EQ(to.Numbers(2), second.Numbers(2));
 }
 
+// ip1 is in two of the files, and ip2 in none with the size of the net.
+TEST(LoadWeightsTest, TheCountCoversAllFilesAndEachBlobOnce) {
+  const TwoProducts from(3, 4, 1000);
+  const TwoProducts to(3, 4, 10);
+  const auto file_with = [&](const std::string& name) {
+    caffe::NetParameter file = WeightsOf(*from.net);
+    for (int i = file.layer_size(); i-- > 0;) {
+      if (file.layer(i).name() != name) file.mutable_layer()->DeleteSubrange(i, 1);
+    }
+    return file;
+  };
+  const LogCollector log;
+  Net* const nets[] = {to.net.get()};
+  WeightLoader loading(nets);
+  loading.ForTraining({});
+  loading.Copy(file_with("ip2"), "1.caffemodel");
+  loading.Copy(file_with("ip1"), "2.caffemodel");
+  loading.Copy(WeightsOf(*from.net), "3.caffemodel");
+  loading.Finish();
+  EXPECT_THAT(
+      log.lines,
+      ElementsAre("Loaded 0 layers from 1.caffemodel", "Loaded 1 layer from 2.caffemodel",
+                  "Loaded 1 layer from 3.caffemodel",
+                  "transferred 2 of 4 blobs; ip2: 1000 -> 10 (initialised by the fillers)"));
+}
+
 }  // namespace
 }  // namespace trainer

@@ -127,6 +127,28 @@ TEST_F(BatchSearchTest, RecommendsAtMostATenthOfTheRecordsAndALearningRateForThe
   EXPECT_FALSE(std::regex_search(other, std::regex(kTry))) << other;
 }
 
+// The memory must suffice from unfreeze_at on, and the trials measure the net as it begins.
+TEST_F(BatchSearchTest, ANetThatUnfreezesMustFitWhenAllOfItLearns) {
+  job_.net = Edited(job_.net, "layer {\n  name: \"ip\"",
+                    "layer { name: \"fc1\" type: \"InnerProduct\" bottom: \"data\" top: \"fc1\"\n"
+                    "  freeze: true\n"
+                    "  inner_product_param { num_output: 4 weight_filler { type: \"xavier\" } } }\n"
+                    "layer {\n  name: \"ip\"");
+  job_.net = Edited(job_.net, "bottom: \"data\"\n  top: \"ip\"", "bottom: \"fc1\"\n  top: \"ip\"");
+  const size_t frozen = EstimateBytes(2);
+  job_.solver += "unfreeze_at: 1\n";
+  EXPECT_GT(EstimateBytes(2), frozen);
+  options_.max_batch = 2;
+  SolverSpec spec = Solver();
+  const CurrentFolder here(job_.folder().path());
+  const BatchSearchResult result = SearchBatchSize(options_, *device_, &spec);
+  EXPECT_TRUE(result.proved);
+  EXPECT_EQ(result.largest, 2u);
+  EXPECT_EQ(result.largest_bytes, EstimateBytes(2));
+  for (const BatchTrial& trial : result.trials) EXPECT_TRUE(trial.runs()) << trial.batch;
+  EXPECT_EQ(spec.proto.unfreeze_at(), 1) << "the search restores it";
+}
+
 TEST_F(BatchSearchTest, TheLargestBatchFitsAndTheNextStepDoesNot) {
   options_.time = std::chrono::seconds(0);
   options_.room = EstimateBytes(100);

@@ -14,6 +14,7 @@
 namespace trainer {
 namespace {
 
+using testing::AllOf;
 using testing::Contains;
 using testing::ElementsAre;
 using testing::EndsWith;
@@ -99,6 +100,18 @@ TEST(FineTuningTest, ARunStartsALastLayerOfAnotherSizeAnew) {
   EXPECT_THAT(lines, Not(Contains(HasSubstr("is not in the given weights files"))));
   EXPECT_THAT(ReadText(job.folder() / "snap_resolved.prototxt"), HasSubstr("freeze: true"));
   EXPECT_THAT(ReadText(job.folder() / "snap_resolved.prototxt"), HasSubstr("unfreeze_at: 10"));
+}
+
+TEST(FineTuningTest, SeveralFilesAreCountedTogether) {
+  TunedJob job;
+  job.Train();
+  job.net = Edited(job.net, "num_output: 10", "num_output: 12");
+  job.request.start.weights = Join("snap_iter_10.caffemodel,", kPretrained);
+  EXPECT_THAT(Train(job, job.request),
+              AllOf(Contains("Loaded 1 layer from snap_iter_10.caffemodel"),
+                    Contains("Loaded 1 layer from snap_iter_20.caffemodel"),
+                    Contains("transferred 2 of 4 blobs; ip: 10 -> 12 (initialised by the "
+                             "fillers)")));
 }
 
 TEST(FineTuningTest, AnotherSizeElsewhereStopsUnlessReset) {
