@@ -6,8 +6,6 @@
 namespace trainer {
 namespace {
 
-constexpr size_t kMeanVarianceFactor = 3;  // parameters of a BatchNorm without scale and bias
-
 // Returns whether the layer's output can be multiplied per channel by changing its parameters.
 bool IsFoldingHead(const Graph& graph, const Node& node) {
   const caffe::LayerParameter& proto = node.spec.proto();
@@ -61,12 +59,12 @@ FloatArray ReadWeights(const Net& net, const Param& param) {
 
 bool UsesStoredStatistics(const LayerSpec& spec) {
   const caffe::BatchNormParameter& param = spec.proto().batch_norm_param();
-  return !param.has_use_global_stats() || param.use_global_stats();
+  return !param.has_use_global_stats() || param.use_global_stats() || spec.proto().freeze();
 }
 
-float EpsilonOf(const Node& node) {
-  const float eps = node.spec.proto().batch_norm_param().eps();
-  return node.params.size() > kMeanVarianceFactor ? std::max(eps, 1e-5f) : eps;
+float EpsilonOf(const LayerSpec& spec, size_t params) {
+  const float eps = spec.proto().batch_norm_param().eps();
+  return params > kMeanVarianceFactor ? std::max(eps, 1e-5f) : eps;
 }
 
 void AffineFolding::Plan(const Graph& graph, const std::set<ValueId>& kept) {
@@ -106,9 +104,10 @@ ChannelAffine AffineFolding::Combine(const Net& net, const std::vector<NodeId>& 
       Append(params[0], params.size() > 1 ? params[1] : zeros, &all);
     } else {
       const double weight = params[2][0] == 0 ? 0 : 1 / params[2][0];
+      const double eps = EpsilonOf(node.spec, node.params.size());
       std::vector<double> factor(channels), shift(channels);
       for (size_t c = 0; c < channels; ++c) {
-        factor[c] = 1 / std::sqrt(params[1][c] * weight + double{EpsilonOf(node)});
+        factor[c] = 1 / std::sqrt(params[1][c] * weight + eps);
         shift[c] = -params[0][c] * weight * factor[c];
       }
       Append(factor, shift, &all);

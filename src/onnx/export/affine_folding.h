@@ -35,7 +35,9 @@ class AffineFolding {
 
 // Returns whether a BatchNorm uses its stored statistics in phase TEST.
 bool UsesStoredStatistics(const LayerSpec& spec);
-// Returns the epsilon of a BatchNorm.
-float EpsilonOf(const Node& node);
+// Parameters of a BatchNorm without scale and bias.
+inline constexpr size_t kMeanVarianceFactor = 3;
+// Returns the epsilon of a BatchNorm with so many parameters.
+float EpsilonOf(const LayerSpec& spec, size_t params);
 
 }  // namespace trainer

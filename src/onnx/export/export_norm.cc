@@ -55,20 +55,23 @@ std::string AddLearnedLine(const LayerExport& layer, const std::string& y, int f
   return graph.Add("Add", {graph.Add("Mul", {y, scale}), bias});
 }
 
+// Returns whether a BatchNorm learns scale and bias itself.
+bool HasScaleAndBias(const LayerExport& layer) {
+  return static_cast<size_t>(layer.NumParams()) > kMeanVarianceFactor;
+}
+
 // In phase TEST with use_global_stats: false, the statistics are those of the batch.
 void ExportBatchStatistics(const LayerExport& layer, float eps) {
   const int rank = layer.InShape().Rank();
   std::vector<int64_t> axes = AxesBetween(1, rank);
   axes[0] = 0;
   std::string y = AddStandardized(layer.graph(), layer.In(), axes, eps);
-  if (layer.NumParams() > 3) y = AddLearnedLine(layer, y, 3, rank - 2);
+  if (HasScaleAndBias(layer)) y = AddLearnedLine(layer, y, 3, rank - 2);
   layer.Set(0, y);
 }
 
 void ExportBatchNorm(const LayerExport& layer) {
-  const bool learned = layer.NumParams() > 3;
-  const float written = layer.proto().batch_norm_param().eps();
-  const float eps = learned ? std::max(written, 1e-5f) : written;
+  const float eps = EpsilonOf(layer.spec(), static_cast<size_t>(layer.NumParams()));
   if (!UsesStoredStatistics(layer.spec())) return ExportBatchStatistics(layer, eps);
   FloatArray mean = layer.ReadParam(0), variance = layer.ReadParam(1);
   const float sum = layer.ReadParam(2).values[0], weight = sum == 0 ? 0 : 1 / sum;
@@ -77,7 +80,7 @@ void ExportBatchNorm(const LayerExport& layer) {
   FloatArray scale = mean, bias = mean;
   std::fill(scale.values.begin(), scale.values.end(), 1.0f);
   std::fill(bias.values.begin(), bias.values.end(), 0.0f);
-  if (learned) {
+  if (HasScaleAndBias(layer)) {
     scale = layer.ReadParam(3);
     bias = layer.ReadParam(4);
   }
