@@ -13,6 +13,12 @@ namespace {
 // Layers that the program inserts, or that copy their input.
 bool IsCopy(const Node& node) { return node.is_cast || node.spec.type() == "Split"; }
 
+// Returns whether the outputs of the layer depend on shapes and parameters only.
+bool IsConstantSource(const Node& node) {
+  const auto rule = ExportRules().find(node.spec.type());
+  return rule != ExportRules().end() && rule->second.is_constant;
+}
+
 // Fills the inputs with zeros, which are valid for all layers, also as indices.
 void ZeroInputs(const Net& net) {
   for (const InputBlob& input : InputBlobs(net)) {
@@ -35,8 +41,8 @@ NetExport::NetExport(const NetSpec& spec, Net& net, const OnnxExportOptions& opt
 
 void NetExport::Write() {
   FindOutputs();
-  FindNeeded();
   MarkConstants();
+  FindNeeded();
   ComputeConstants();
   std::set<ValueId> kept;
   for (const auto& [blob, id] : outputs_) kept.insert(id);
@@ -67,7 +73,8 @@ std::vector<std::string> NetExport::Notes() const {
 void NetExport::FindOutputs() {
   if (!options_.outputs.empty()) RequireBlobs(net_, "output", options_.outputs);
   for (const std::string& blob : options_.outputs) {
-    outputs_.emplace_back(blob, in_.latest_by_name.at(blob));
+    const std::pair output(blob, in_.latest_by_name.at(blob));
+    if (std::ranges::find(outputs_, output) == outputs_.end()) outputs_.push_back(output);
   }
   if (!outputs_.empty()) return;
   for (const ValueId id : in_.values.Ids()) {
@@ -78,7 +85,20 @@ void NetExport::FindOutputs() {
   }
 }
 
-// Walks from the outputs to the inputs.
+// A value is constant if its layer's outputs are, or if all inputs of its layer are constant.
+void NetExport::MarkConstants() {
+  for (const Node& node : in_.nodes) {
+    const bool has_constant_inputs =
+        !node.in.empty() &&
+        std::ranges::all_of(node.in, [&](ValueId in) { return constants_.contains(in); });
+    if (has_constant_inputs || IsConstantSource(node)) {
+      constants_.insert(node.out.begin(), node.out.end());
+    }
+  }
+}
+
+// Walks from the outputs to the inputs. What a constant layer reads is needed only if it is
+// constant too: a PriorBox reads nothing but the shapes of its inputs.
 void NetExport::FindNeeded() {
   std::set<ValueId> values;
   for (const auto& [blob, id] : outputs_) values.insert(id);
@@ -88,28 +108,19 @@ void NetExport::FindNeeded() {
         std::ranges::any_of(node.out, [&](ValueId out) { return values.contains(out); });
     if (!is_needed) continue;
     needed_.insert(NodeId(n));
-    values.insert(node.in.begin(), node.in.end());
-  }
-}
-
-// A value is constant if its layer's outputs are, or if all inputs of its layer are constant.
-void NetExport::MarkConstants() {
-  const std::map<std::string, ExportRule>& rules = ExportRules();
-  for (const NodeId id : in_.nodes.Ids()) {
-    const Node& node = in_.nodes[id];
-    if (!IsNeeded(id)) continue;
-    const auto rule = rules.find(node.spec.type());
-    const bool is_source = rule != rules.end() && rule->second.is_constant;
-    if (is_source && rule->second.write != nullptr) rule->second.write(LayerExport(*this, id));
-    const bool has_constant_inputs =
-        !node.in.empty() &&
-        std::ranges::all_of(node.in, [&](ValueId in) { return constants_.contains(in); });
-    if (is_source || has_constant_inputs) constants_.insert(node.out.begin(), node.out.end());
+    const bool is_constant = constants_.contains(node.out[0]);
+    for (const ValueId in : node.in) {
+      if (!is_constant || constants_.contains(in)) values.insert(in);
+    }
+    const auto check = IsConstantSource(node) ? ExportRules().at(node.spec.type()).write : nullptr;
+    if (check != nullptr) check(LayerExport(*this, NodeId(n)));
   }
 }
 
 void NetExport::ComputeConstants() {
-  if (constants_.empty()) return;
+  const bool are_needed = std::ranges::any_of(
+      needed_, [&](NodeId id) { return constants_.contains(in_.nodes[id].out[0]); });
+  if (!are_needed) return;
   ZeroInputs(net_);
   net_.Forward();
 }

@@ -36,8 +36,8 @@ class NetExport {
   friend class LayerExport;
 
   void FindOutputs();
-  void FindNeeded();
   void MarkConstants();
+  void FindNeeded();
   void ComputeConstants();
   void WriteInputs();
   std::string WritePreprocessing(const std::string& input, const Value& value);
