@@ -63,6 +63,16 @@ layer { name: "scale" type: "Scale" bottom: "conv" top: "conv" scale_param { bia
   EXPECT_THAT(exported.Constant("conv.bias"), ElementsAre(FloatEq(0.5f)));
 }
 
+TEST(ExportLayersTest, AFrozenBatchNormUsesItsStoredStatistics) {
+  const auto nodes = [](const char* freeze) {
+    return Exported(WithImage(Join("layer { name: 'y' type: 'BatchNorm' bottom: 'x' top: 'y' ",
+                                   "batch_norm_param { use_global_stats: false } ", freeze, " }")))
+        .Nodes();
+  };
+  EXPECT_THAT(nodes("freeze: true"), HasSubstr("y: BatchNormalization(x, "));
+  EXPECT_THAT(nodes(""), HasSubstr("ReduceMean(x)"));
+}
+
 TEST(ExportLayersTest, ABlobWithAnotherReaderOrAnOutputIsNotFolded) {
   const char* const layers = R"(
 layer { name: "ip" type: "InnerProduct" bottom: "x" top: "ip" inner_product_param { num_output: 4 } }
@@ -187,6 +197,12 @@ TEST(ExportLayersTest, WhatOnnxCannotExpressIsRefusedAtItsLine) {
       WithImage("layer { name: 'y' type: 'Pooling' bottom: 'x' top: 'y' pooling_param { "
                 "kernel_size: 1 stride: 4 } }"),
       "cannot be exported to ONNX: the last window has no pixel of the image");
+  ExpectExportRefused(
+      WithImage("layer { name: 'r' type: 'Reshape' bottom: 'x' top: 'r' reshape_param { shape { "
+                "dim: 1 dim: 3 dim: -1 dim: 5 } } }\n"
+                "layer { name: 'y' type: 'Pooling' bottom: 'r' top: 'y' pooling_param { "
+                "kernel_size: 2 } }"),
+      "the length of its axis 2 depends on the batch size; give --batch=fixed");
 }
 
 TEST(ExportLayersTest, DetectionsAreSuppressedByOneNode) {

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "onnx/exported.h"
 #include "support/error_of.h"
 
@@ -58,21 +60,46 @@ TEST(ExportOnnxTest, FixedBatchKeepsTheSizeOfTheNet) {
   EXPECT_EQ(Exported::Shapes(exported.graph().input()), "data (4, 3, 2, 2)");
 }
 
+// Returns the lengths that a Reshape node has as its second input.
+std::vector<int64_t> LengthsOf(const Exported& exported, const std::string& node) {
+  const onnx::GraphProto& graph = exported.graph();
+  const auto reshape = std::ranges::find(graph.node(), node, &onnx::NodeProto::name);
+  if (reshape == graph.node().end()) return {};
+  const auto constant =
+      std::ranges::find(graph.initializer(), reshape->input(1), &onnx::TensorProto::name);
+  std::vector<int64_t> values(constant->raw_data().size() / sizeof(int64_t));
+  std::memcpy(values.data(), constant->raw_data().data(), constant->raw_data().size());
+  return values;
+}
+
 TEST(ExportOnnxTest, AReshapeKeepsTheBatchSizeFree) {
   const Exported exported(Small(
       "layer { name: 'a' type: 'Reshape' bottom: 'data' top: 'a' reshape_param { shape { dim: "
       "0 dim: 6 dim: -1 } } }\n"
       "layer { name: 'b' type: 'Reshape' bottom: 'a' top: 'b' reshape_param { shape { dim: -1 "
       "dim: 2 } } }"));
-  ASSERT_EQ(exported.graph().initializer_size(), 2);
-  const auto ints = [&](int i) {
-    const std::string& raw = exported.graph().initializer(i).raw_data();
-    std::vector<int64_t> values(raw.size() / sizeof(int64_t));
-    std::memcpy(values.data(), raw.data(), raw.size());
-    return values;
-  };
-  EXPECT_THAT(ints(0), ElementsAre(0, 6, 2));
-  EXPECT_THAT(ints(1), ElementsAre(-1, 2));
+  EXPECT_THAT(LengthsOf(exported, "a"), ElementsAre(0, 6, 2));
+  EXPECT_THAT(LengthsOf(exported, "b"), ElementsAre(-1, 2));
+}
+
+// The rows of 1 step and 1 sequence are as many as the steps, but only here.
+TEST(ExportOnnxTest, AReshapeMergesStepsAndSequences) {
+  const Exported exported(R"(
+layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 1 dim: 1 dim: 4 } } }
+layer { name: "cont" type: "Input" top: "cont" input_param { shape { dim: 1 dim: 1 } } }
+layer { name: "lstm" type: "LSTM" bottom: "x" bottom: "cont" top: "h" recurrent_param {
+  num_output: 2 } }
+layer { name: "rows" type: "Reshape" bottom: "h" top: "rows" reshape_param { shape { dim: -1
+  dim: 2 } } })");
+  EXPECT_EQ(Exported::Shapes(exported.graph().input()), "x (time, batch, 4); cont (time, batch)");
+  EXPECT_THAT(LengthsOf(exported, "rows"), ElementsAre(-1, 2));
+}
+
+TEST(ExportOnnxTest, WeightsWhoseShapeDependsOnTheBatchSizeFixIt) {
+  const Exported exported(
+      Small("layer { name: 'y' type: 'Bias' bottom: 'data' top: 'y' bias_param { axis: 0 } }"));
+  EXPECT_EQ(Exported::Shapes(exported.graph().input()), "data (4, 3, 2, 2)");
+  EXPECT_THAT(exported.result.notes, ElementsAre(HasSubstr("the weights of layer 'y'")));
 }
 
 // The last value of a blob has its name, as `trainer features` shows it; the one before it is named
@@ -95,10 +122,12 @@ TEST(ExportOnnxTest, OutputsCanBeChosenAndTheRestIsLeftOut) {
       "layer { name: 'a' type: 'TanH' bottom: 'data' top: 'a' }\n"
       "layer { name: 'b' type: 'Sigmoid' bottom: 'a' top: 'b' }";
   OnnxExportOptions options;
-  options.outputs = {"a"};
-  EXPECT_EQ(Exported(Small(layers), options).Nodes(), "a: Tanh(data) -> a\n");
+  options.outputs = {"a", "a"};
+  const Exported exported(Small(layers), options);
+  EXPECT_EQ(exported.Nodes(), "a: Tanh(data) -> a\n");
+  EXPECT_EQ(Exported::Shapes(exported.graph().output()), "a (batch, 3, 2, 2)");
   options.outputs = {"aa"};
-  const auto [code, message] = ErrorOf([&] { const Exported exported(Small(layers), options); });
+  const auto [code, message] = ErrorOf([&] { const Exported refused(Small(layers), options); });
   EXPECT_EQ(code, ErrorCode::kUsage);
   EXPECT_THAT(message, HasSubstr("--output: the net has no blob 'aa'. Did you mean 'a'?"));
 }

@@ -21,11 +21,7 @@ std::string AddProjection(const LayerExport& layer, const std::string& x, int fi
 
 // Returns a matrix that is added to the scores so that no position reads a later one.
 std::string AddCausalMask(const LayerExport& layer) {
-  if (layer.InShape().IsFree(1)) {
-    layer.RefuseIn("attention_param", "causal",
-                   "the length of the sequences depends on the batch size");
-  }
-  const int64_t length = layer.InShape()[1];
+  const int64_t length = layer.FixedLength(layer.InShape(), 1);
   FloatArray mask{{length, length}, {}};
   for (int64_t i = 0; i < length; ++i) {
     for (int64_t j = 0; j < length; ++j) mask.values.push_back(j <= i ? 0 : kMaskedScore);

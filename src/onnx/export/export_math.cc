@@ -80,17 +80,15 @@ void ExportArgMax(const LayerExport& layer) {
     if (in.Rank() > 2) x = graph.Add("Flatten", {x}, {{"axis", 1}});
     rows = in.Merged(1, in.Rank());
   }
-  if (rows.IsFree(axis)) {
-    layer.Refuse("it searches along an axis whose length depends on the batch size");
-  }
+  const int64_t length = layer.FixedLength(rows, axis);
   const bool both = p.out_max_val() && !p.has_axis();
   if (p.out_max_val() && !both) {
     layer.Set(0, p.top_k() == 1 ? graph.Reduce("ReduceMax", x, {axis}, true)
-                                : AddTopK(layer, x, axis, rows[axis], p.top_k()).values);
+                                : AddTopK(layer, x, axis, length, p.top_k()).values);
     return;
   }
-  const TopValues top = p.top_k() == 1 ? AddArgMax(layer, x, axis, both)
-                                       : AddTopK(layer, x, axis, rows[axis], p.top_k());
+  const TopValues top =
+      p.top_k() == 1 ? AddArgMax(layer, x, axis, both) : AddTopK(layer, x, axis, length, p.top_k());
   if (p.has_axis()) return layer.Set(0, top.indices);
   const FreeShape found{{in[0], both ? 2 * int64_t{p.top_k()} : int64_t{p.top_k()}},
                         {in.IsFree(0), false}};
@@ -121,9 +119,11 @@ void ExportGram(const LayerExport& layer) {
   const FreeShape& in = layer.InShape();
   const std::string rows = graph.Reshape(layer.In(), {0, 0, -1});
   const std::string products = graph.Add("MatMul", {rows, graph.Transpose(rows, {0, 2, 1})});
-  const float count =
-      layer.proto().gram_param().normalize() ? static_cast<float>(in.Count(1, in.Rank())) : 1.0f;
-  layer.Set(0, graph.Line(products, 1 / count, 0));
+  int64_t count = 1;
+  for (int axis = 1; layer.proto().gram_param().normalize() && axis < in.Rank(); ++axis) {
+    count *= layer.FixedLength(in, axis);
+  }
+  layer.Set(0, graph.Line(products, 1 / static_cast<float>(count), 0));
 }
 
 // The indices are whole numbers in floats.

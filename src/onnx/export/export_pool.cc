@@ -11,7 +11,7 @@ namespace {
 PoolAxis ReadPoolAxis(const LayerExport& layer, int axis) {
   const caffe::PoolingParameter& p = layer.proto().pooling_param();
   PoolAxis windows;
-  windows.in = layer.InShape()[axis];
+  windows.in = layer.FixedLength(layer.InShape(), axis);
   windows.out = layer.OutShape()[axis];
   if (p.global_pooling()) {
     windows.kernel = windows.in;
@@ -69,10 +69,12 @@ PoolAxis SppLevel(int64_t length, int64_t bins) {
 void ExportSpp(const LayerExport& layer) {
   GraphWriter& graph = layer.graph();
   const caffe::SPPParameter& p = layer.proto().spp_param();
+  const int64_t height = layer.FixedLength(layer.InShape(), 2);
+  const int64_t width = layer.FixedLength(layer.InShape(), 3);
   GraphWriter::Names levels;
   for (uint32_t i = 0; i < p.pyramid_height(); ++i) {
     const int64_t bins = int64_t{1} << i;
-    const PoolAxis h = SppLevel(layer.InShape()[2], bins), w = SppLevel(layer.InShape()[3], bins);
+    const PoolAxis h = SppLevel(height, bins), w = SppLevel(width, bins);
     const bool is_average = p.pool() == caffe::SPPParameter::AVE;
     levels.push_back(is_average ? AddAveragePool(graph, layer.In(), h, w)
                                 : AddMaxPool(graph, layer.In(), h, w));

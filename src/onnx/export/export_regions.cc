@@ -75,7 +75,8 @@ void ExportPsRoiPooling(const LayerExport& layer) {
   const caffe::PSROIPoolingParameter& p = layer.proto().psroi_pooling_param();
   GraphWriter& graph = layer.graph();
   const FreeShape& in = layer.InShape();
-  const int64_t side = p.group_size(), rows = in[2] + 1, columns = in[3] + 1;
+  const int64_t rows = layer.FixedLength(in, 2) + 1, columns = layer.FixedLength(in, 3) + 1;
+  const int64_t side = p.group_size();
   const GraphWriter::Names numbers = graph.Split(AddRegionRows(layer), 1, {1, 1, 1, 1, 1});
   const CellEnds across = AddCellEnds(layer, numbers[1], numbers[3], in[3]);
   const CellEnds down = AddCellEnds(layer, numbers[2], numbers[4], in[2]);

@@ -102,7 +102,8 @@ void ExportReorg(const LayerExport& layer) {
   const caffe::ReorgParameter& p = layer.proto().reorg_param();
   GraphWriter& graph = layer.graph();
   const FreeShape &in = layer.InShape(), &out = layer.OutShape();
-  const int64_t s = p.stride(), channels = in[1] / (s * s), h = in[2], w = in[3];
+  const int64_t s = p.stride(), channels = layer.FixedLength(in, 1) / (s * s);
+  const int64_t h = layer.FixedLength(in, 2), w = layer.FixedLength(in, 3);
   const std::vector<int64_t> squares = {0, channels, h, s, w, s};
   const std::vector<int64_t> offsets = {0, s, s, channels, h, w};
   const std::string x = graph.Reshape(layer.In(), p.reverse() ? offsets : squares);
@@ -136,12 +137,15 @@ void ExportInterp(const LayerExport& layer) {
   std::string x = layer.In();
   if (p.pad_beg() != 0 || p.pad_end() != 0) {
     const int64_t start = -int64_t{p.pad_beg()};
+    const int64_t bottom = layer.FixedLength(in, 2) + p.pad_end();
+    const int64_t right = layer.FixedLength(in, 3) + p.pad_end();
     x = graph.Add("Slice",
-                  {x, graph.Ints({start, start}),
-                   graph.Ints({in[2] + p.pad_end(), in[3] + p.pad_end()}), graph.Ints({2, 3})});
+                  {x, graph.Ints({start, start}), graph.Ints({bottom, right}), graph.Ints({2, 3})});
   }
-  const std::string sizes = graph.Add(
-      "Concat", {layer.Length(x, in, 0), graph.Ints({out[1], out[2], out[3]})}, {{"axis", 0}});
+  std::vector<int64_t> lengths;
+  for (const int axis : {1, 2, 3}) lengths.push_back(layer.FixedLength(out, axis));
+  const std::string sizes =
+      graph.Add("Concat", {layer.Length(x, in, 0), graph.Ints(lengths)}, {{"axis", 0}});
   layer.Set(0,
             graph.Add("Resize", {x, "", "", sizes},
                       {{"mode", "linear"}, {"coordinate_transformation_mode", "align_corners"}}));

@@ -102,11 +102,25 @@ void CompareShapes(const Graph& graph, const Graph& longer, const Growth& growth
 }
 
 bool HaveSameValues(const Graph& a, const Graph& b) {
-  if (a.values.size() != b.values.size()) return false;
+  if (a.values.size() != b.values.size() || a.nodes.size() != b.nodes.size()) return false;
   return std::ranges::all_of(a.values.Ids(), [&](ValueId id) {
     return a.values[id].name == b.values[id].name &&
            a.values[id].shape.Rank() == b.values[id].shape.Rank();
   });
+}
+
+// Returns a layer of the two nets whose parameters have other shapes in `longer`; "" if there is
+// none.
+std::string FindOtherParams(const Graph& graph, const Graph& longer) {
+  for (const NodeId id : graph.nodes.Ids()) {
+    const auto have_same_shape = [](const Param* a, const Param* b) {
+      return a->shape == b->shape;
+    };
+    if (!std::ranges::equal(graph.nodes[id].params, longer.nodes[id].params, have_same_shape)) {
+      return graph.nodes[id].spec.name();
+    }
+  }
+  return "";
 }
 
 // Compiles the longer net and compares. Returns "", or why there is none.
@@ -120,6 +134,8 @@ std::string CompareWithLonger(const NetSpec& spec, const Net& net, const Growth&
   const std::unique_ptr<const Graph> graph =
       Compile(longer, options, net.device(), params, SizeLimit::kNone);
   if (!HaveSameValues(net.graph(), *graph)) return "other layers run for another batch size";
+  const std::string other = FindOtherParams(net.graph(), *graph);
+  if (!other.empty()) return Join("the shapes of the weights of layer '", other, "' depend on it");
   CompareShapes(net.graph(), *graph, growth, axes);
   return "";
 } catch (const Error& error) {

@@ -99,10 +99,11 @@ std::string LayerExport::Reshape(const std::string& x, const FreeShape& from,
                                  const FreeShape& to) const {
   std::vector<int64_t> dims;
   bool infers = false;
+  const bool merges_free = from.NumFree() > 1 && to.NumFree() == 1;
   for (int axis = 0; axis < to.Rank(); ++axis) {
     if (!to.IsFree(axis)) {
       dims.push_back(to[axis]);
-    } else if (axis < from.Rank() && from.IsFree(axis) && from[axis] == to[axis]) {
+    } else if (!merges_free && axis < from.Rank() && from.IsFree(axis) && from[axis] == to[axis]) {
       dims.push_back(0);  // copies the length
     } else if (!std::exchange(infers, true)) {
       dims.push_back(-1);
@@ -111,6 +112,11 @@ std::string LayerExport::Reshape(const std::string& x, const FreeShape& from,
     }
   }
   return graph().Reshape(x, dims);
+}
+
+int64_t LayerExport::FixedLength(const FreeShape& shape, int axis) const {
+  if (!shape.IsFree(axis)) return shape[axis];
+  Refuse(Join("the length of its axis ", axis, " depends on the batch size; give --batch=fixed"));
 }
 
 std::string LayerExport::Length(const std::string& x, const FreeShape& shape, int axis) const {

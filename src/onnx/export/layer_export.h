@@ -1,6 +1,7 @@
 #pragma once
 // How a layer becomes nodes of an ONNX graph: a function per layer type, registered by its file.
 
+#include <algorithm>
 #include <cstdint>
 #include <initializer_list>
 #include <map>
@@ -27,6 +28,7 @@ struct FreeShape {
   int Rank() const { return static_cast<int>(dims.size()); }
   int64_t operator[](int axis) const { return dims[static_cast<size_t>(axis)]; }
   bool IsFree(int axis) const { return free[static_cast<size_t>(axis)]; }
+  int64_t NumFree() const { return std::ranges::count(free, true); }
   // Returns the product of the lengths of axes [from, to).
   int64_t Count(int from, int to) const;
   // Converts an axis that may be negative to [0, rank).
@@ -86,6 +88,8 @@ class LayerExport {
   // Reshapes `x` of shape `from` to `to`, which has the same count. Throws kConfig for the layer if
   // the free axes do not allow that.
   std::string Reshape(const std::string& x, const FreeShape& from, const FreeShape& to) const;
+  // Returns the length of an axis. Throws kConfig for the layer if it is free.
+  int64_t FixedLength(const FreeShape& shape, int axis) const;
   // Returns the length of an axis as a tensor of one number: a constant, or computed if it is free.
   std::string Length(const std::string& x, const FreeShape& shape, int axis) const;
 
