@@ -49,6 +49,22 @@ TEST(ReadBackTest, AChangedModelIsSeen) {
   EXPECT_THAT(ToText(result), HasSubstr("Read back: the largest difference from the net is 1"));
 }
 
+// The pass that computes the constant cont leaves a state in the net, which the model has not.
+TEST(ReadBackTest, ARecurrentNetBeginsWithoutAState) {
+  const TempFolder folder;
+  Exported exported(R"(
+layer { name: "data" type: "Input" top: "data" input_param { shape { dim: 3 dim: 1 dim: 4 } } }
+layer { name: "cont" type: "DummyData" top: "cont" dummy_data_param { shape { dim: 3 dim: 1 }
+  data_filler { value: 1 } } }
+layer { name: "y" type: "LSTM" bottom: "data" bottom: "cont" top: "y" recurrent_param {
+  num_output: 2 weight_filler { type: "gaussian" std: 0.5 } bias_filler { value: 1 } } })");
+  WriteOnnx(&exported.result.model, folder / "m.onnx");
+  const ReadBackResult result =
+      CompareWithModel(folder / "m.onnx", exported.net->net(), OnnxExportOptions());
+  EXPECT_THAT(result.why_not, IsEmpty());
+  EXPECT_LT(result.Relative(), 1e-5f);
+}
+
 TEST(ReadBackTest, AModelThatCannotBeImportedIsNotCompared) {
   const TempFolder folder;
   Exported exported(R"(

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <span>
 #include <vector>
 
 #include "trainer/base/error/error.h"
@@ -71,11 +72,20 @@ void FillBoth(Net& net, Net& read, const OnnxExportOptions& options, bool with_z
   }
 }
 
+// Sets the states of recurrent layers to 0, as they are at the beginning of each call of the model.
+void ResetStates(const Net& net) {
+  for (const NodeId id : net.graph().nodes.Ids()) {
+    const std::span<std::byte> state = net.StateOf(id);
+    if (!state.empty()) net.device().Zero(state.data(), state.size());
+  }
+}
+
 // Runs both nets. Inputs that are indices refuse random numbers; then the inputs are zeros.
 void RunBoth(Net& net, Net& read, const OnnxExportOptions& options) {
   for (const bool with_zeros : {false, true}) {
     try {
       FillBoth(net, read, options, with_zeros);
+      ResetStates(net);
       net.Forward();
       break;
     } catch (const Error&) {
