@@ -110,7 +110,7 @@ void AddPreparation(const ModelDescription& description, const Shape& input,
 void AddPixelFormat(const ModelDescription& description, const Shape& input,
                     onnx::ModelProto* model) {
   const OnnxPreprocessing& how = description.images.preprocessing;
-  if (!description.is_inside) return;
+  if (!description.is_inside || (input[1] != 1 && input[1] != 3)) return;
   const char* const format = input[1] == 1 ? "Gray8" : how.rgb ? "Rgb8" : "Bgr8";
   AddProperty("Image.BitmapPixelFormat", format, model);
   AddProperty("Image.ColorSpaceGamma", "SRGB", model);
@@ -123,7 +123,7 @@ ImagePreparation ResolveImagePreparation(const Net& net, const NetSpec& spec,
                                          const ImageInputFlags& flags, const std::string& order) {
   if (!order.empty()) {
     ImagePreparation images = PrepareImages(net, spec, flags);
-    images.preprocessing.rgb = order == "rgb";
+    images.preprocessing.rgb = order == "rgb" && ImageInput(net).value.shape[1] == 3;
     return images;
   }
   try {
