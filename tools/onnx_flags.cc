@@ -21,6 +21,8 @@
 namespace trainer {
 namespace {
 
+constexpr char kOnnxGroup[] = "ONNX";
+
 // Sets what --batch and --shape say. A run's net gets one item per pass unless --batch is a number.
 void ReadSizes(OnnxFlags* flags, PredictionTargetOptions* target) {
   if (!flags->shape.empty()) target->shape = ParseItemShape(flags->shape);
@@ -52,8 +54,8 @@ std::vector<std::string> ReadLabels(const OnnxFlags& flags, const PredictionTarg
 
 }  // namespace
 
-void DeclareOnnx(FlagSet& flags, OnnxFlags* onnx) {
-  flags.BeginGroup("ONNX");
+void DeclareOnnx(FlagSet& flags, OnnxFlags* onnx, NetSource* net) {
+  flags.BeginGroup(kOnnxGroup);
   flags.Bind(&onnx->options.opset, "opset", "N", "version of the operators")
       .Range(OnnxExportOptions::kMinOpset, OnnxExportOptions::kMaxOpset);
   flags.Bind(&onnx->batch, "batch", "free|fixed|N",
@@ -71,7 +73,20 @@ void DeclareOnnx(FlagSet& flags, OnnxFlags* onnx) {
   flags.Bind(&onnx->shape, "shape", "C,H,W",
              "for --run, if the data of the run is not there: the shape of an image");
   DeclarePreprocessing(flags, &onnx->images);
+  DeclareNetChanges(flags, net);
   flags.BeginGroup("");
+}
+
+void RefuseOnnxFlags(const FlagSet& flags, const std::string& out) {
+  std::vector<std::string> given;
+  for (const Flag& flag : flags.flags()) {
+    if (flag.group != kOnnxGroup || flags.values().Text(flag.name) == flag.fallback) continue;
+    given.push_back(Join("--", flag.name));
+  }
+  if (given.empty()) return;
+  throw Error(ErrorCode::kUsage,
+              EscapeControl(Join("--out=", out, ": a file of weights takes no ", JoinList(given),
+                                 "; leave it out, or write the net as FILE.onnx")));
 }
 
 void ExportOnnxFile(OnnxFlags flags, PredictionTargetOptions options, const std::string& out) {

@@ -16,9 +16,12 @@ struct OnnxFlags {
   ImageInputFlags images;
 };
 
-// Declares --opset, --batch, --output, --labels, --preprocess, --shape, and those that say how
-// images are prepared.
-void DeclareOnnx(FlagSet& flags, OnnxFlags* onnx);
+// Declares --opset, --batch, --output, --labels, --preprocess, --shape, those that say how images
+// are prepared, and those that change the net.
+void DeclareOnnx(FlagSet& flags, OnnxFlags* onnx, NetSource* net);
+
+// Throws kUsage if one of these flags is given, because the file `out` gets weights alone.
+void RefuseOnnxFlags(const FlagSet& flags, const std::string& out);
 
 // Writes the net and the weights that `target` names to the file `out`, reads it back, and logs
 // what was written and by how much it differs from the net. Throws kUsage for values of flags, as

@@ -17,6 +17,7 @@ namespace {
 class Export final : public Verb {
  public:
   void Declare(FlagSet& flags) override {
+    flags_ = &flags;
     flags.Bind(&target_.model.file, "model", "FILE", "the deploy net, or a pack");
     DeclareWeights(flags, &target_.weights);
     flags.Bind(&target_.run, "run", "DIR",
@@ -28,8 +29,7 @@ class Export final : public Verb {
               "or .caffemodel")
         .Required();
     DeclareForce(flags, &replace_);
-    DeclareNetChanges(flags, &target_.model);
-    DeclareOnnx(flags, &onnx_);
+    DeclareOnnx(flags, &onnx_, &target_.model);
   }
 
   int Run() override {
@@ -40,12 +40,13 @@ class Export final : public Verb {
                                      ": the name must end in .onnx, .safetensors, .npz, .h5 or "
                                      ".caffemodel")));
     }
-    UsePack(&target_.model, &target_.weights);
     if (is_onnx) {
       RefuseToReplace(out_, replace_);
       ExportOnnxFile(onnx_, target_, out_);
       return 0;
     }
+    RefuseOnnxFlags(*flags_, out_);
+    UsePack(&target_.model, &target_.weights);
     if (target_.run.empty() == target_.weights.empty()) {
       throw Error(ErrorCode::kUsage,
                   "'trainer export' needs either --weights=FILE, --run=DIR or a pack as --model");
@@ -58,6 +59,7 @@ class Export final : public Verb {
   }
 
  private:
+  const FlagSet* flags_ = nullptr;
   PredictionTargetOptions target_;
   OnnxFlags onnx_;
   std::string out_;

@@ -63,6 +63,8 @@ TEST(ExportTest, RefusesWhatItCannotDo) {
   ExpectRefused(job, job.Run({"export", "--run=run", "--out=w.pt"}), 64,
                 "--out=w.pt: the name must end in ");
   ExpectRefused(job, job.Run({"export", "--out=w.npz"}), 64, "'trainer export' needs ");
+  ExpectRefused(job, job.Run({"export", "--run=run", "--out=w.npz", "--preprocess", "--opset=13"}),
+                64, "--out=w.npz: a file of weights takes no --opset, --preprocess; leave it out");
   WriteText(job.folder() / "w.npz", "");
   ExpectRefused(job, job.Run({"export", "--run=run", "--out=w.npz"}), 73, "",
                 "w.npz: the file already exists");

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "in_process.h"
 #include "job.h"
 #include "onnx.pb.h"
@@ -59,13 +61,18 @@ TEST_F(OnnxExportTest, ARunGivesNetAndWeights) {
 }
 
 TEST_F(OnnxExportTest, APackGivesNetAndWeights) {
-  ASSERT_EQ(Run({"pack", "--run=run", "--out=m.trainer"}).exit_code, 0);
+  WriteText(job_.folder() / "names.txt", "nil\nunit\npair\n3\n4\n5\n6\n7\n8\nnine lives\n");
+  ASSERT_EQ(Run({"pack", "--run=run", "--labels=names.txt", "--out=m.trainer"}).exit_code, 0);
   const Outcome outcome = Export({"--model=m.trainer"});
   ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
   const std::string of_pack = ReadText(job_.folder() / "m.onnx");
   ASSERT_EQ(Export({"--run=run", "--force"}).exit_code, 0);
   onnx::ModelProto packed;
   ASSERT_TRUE(packed.ParseFromString(of_pack));
+  const auto names =
+      std::ranges::find(packed.metadata_props(), "names", &onnx::StringStringEntryProto::key);
+  ASSERT_NE(names, packed.metadata_props().end());
+  EXPECT_THAT(names->value(), HasSubstr("9: 'nine lives'"));
   EXPECT_EQ(packed.graph().node_size(), Model().graph().node_size());
   EXPECT_EQ(packed.graph().initializer(0).raw_data(), Model().graph().initializer(0).raw_data());
 }
