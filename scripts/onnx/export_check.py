@@ -34,6 +34,11 @@ except ImportError as missing:
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 LIMIT = 1e-4
 OTHER_BATCH = 3  # times the batch size of the net
+# A file of weights that fits no layer is refused, so each net gets a layer with a weight.
+WITH_WEIGHT = """
+layer { name: "weight" type: "Parameter" top: "weight" parameter_param { shape { dim: 1 } } }
+layer { name: "silence" type: "Silence" bottom: "weight" }
+"""
 
 
 def run(*command):
@@ -49,7 +54,7 @@ class Case:
 
     def __init__(self, trainer, protos, folder, text, integers):
         self.trainer, self.protos, self.folder, self.integers = trainer, protos, folder, integers
-        self.net = protos.net(text)
+        self.net = protos.net(text + WITH_WEIGHT)
         self.rng = np.random.default_rng(1)
         self.write("net.prototxt", self.net)
         self.weights = folder / "net.caffemodel"

@@ -151,8 +151,6 @@ def random_weights(protos, net, shown, rng):
             blob.shape.dim.extend(shape)
             values = parameter_values(layer.type, index, shape, rng)
             blob.data.extend(values.astype(np.float32).tolist())
-    if not made.layer:  # a file without weights is refused
-        made.layer.add(name=net.layer[0].name, type=net.layer[0].type)
     return made.SerializeToString()
 
 
