@@ -147,9 +147,10 @@ void ExportRecurrent(const LayerExport& layer) {
   const int first_state = layer.NumInputs() - (exposed ? states : 0);
   const bool has_static = first_state == 3;
   if (!exposed && !has_static && IsOneSequence(layer)) return AddOnnxRecurrent(layer);
+  const std::string zeros = exposed ? "" : AddZeroState(layer);
   GraphWriter::Names inputs;
   for (int s = 0; s < states; ++s) {
-    inputs.push_back(exposed ? graph.Squeeze(layer.In(first_state + s), {0}) : AddZeroState(layer));
+    inputs.push_back(exposed ? graph.Squeeze(layer.In(first_state + s), {0}) : zeros);
   }
   inputs.push_back(AddGateInputs(layer, has_static));
   inputs.push_back(graph.Unsqueeze(layer.In(1), {2}));

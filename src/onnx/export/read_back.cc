@@ -124,8 +124,7 @@ void CompareOutput(const std::string& name, const std::vector<float>& expected,
 
 std::string ToText(const ReadBackResult& result) {
   if (!result.why_not.empty()) {
-    return Join("Read back, but not compared with the net, because 'trainer import' cannot: ",
-                result.why_not);
+    return Join("Read back, but not compared with the net: ", result.why_not);
   }
   return Join("Read back: the largest difference from the net is ", result.difference, " in '",
               result.output, "', whose numbers are up to ", result.largest);
