@@ -25,10 +25,11 @@ NetBuilder::NetBuilder(ImportGraph& graph) : graph_(graph) {
   }
 }
 
-int NetBuilder::NewBlob(const std::string& name, const Dims& dims) {
+// Takes a copy of `dims`, because callers pass those of other blobs.
+int NetBuilder::NewBlob(const std::string& name, Dims dims) {
   blobs_.emplace_back();
   blobs_.back().name = name;
-  blobs_.back().dims = dims;
+  blobs_.back().dims = std::move(dims);
   return static_cast<int>(blobs_.size()) - 1;
 }
 

@@ -74,7 +74,7 @@ class NetBuilder {
     Dims order;                   // of a permuted blob
   };
 
-  int NewBlob(const std::string& name, const Dims& dims);
+  int NewBlob(const std::string& name, Dims dims);
   // Returns the blob that a reshaped (or permuted) blob was made from, or -1 if the layer between
   // them must stay.
   int SourceOf(int blob, bool permuted);
