@@ -1,5 +1,7 @@
 #include "import/constant.h"
 
+#include <algorithm>
+
 #include "trainer/base/text/text.h"
 
 namespace trainer {
@@ -20,7 +22,11 @@ bool AreValidDims(std::span<const int64_t> dims) {
   if (dims.size() > kMaxImportAxes) return false;
   int64_t count = 1;
   for (const int64_t dim : dims) {
-    if (dim < 0 || __builtin_mul_overflow(count, dim, &count) || count > kMaxElements) return false;
+    // An axis of length 0 counts as 1, so that the product of any of the axes fits.
+    if (dim < 0 || __builtin_mul_overflow(count, std::max<int64_t>(dim, 1), &count) ||
+        count > kMaxElements) {
+      return false;
+    }
   }
   return true;
 }
@@ -65,6 +71,21 @@ Constant SelectElements(const Constant& from, Dims dims,
     }
   }
   return to;
+}
+
+Constant SelectBySteps(const Constant& from, const Dims& dims, const Dims& steps, int64_t first) {
+  Dims at(dims.size(), 0);
+  int64_t next = first;
+  return SelectElements(from, dims, [&](int64_t) {
+    const int64_t index = next;
+    for (size_t axis = dims.size(); axis-- > 0;) {
+      next += steps[axis];
+      if (++at[axis] < dims[axis]) break;
+      next -= at[axis] * steps[axis];
+      at[axis] = 0;
+    }
+    return index;
+  });
 }
 
 }  // namespace trainer

@@ -15,7 +15,8 @@ using Dims = std::vector<int64_t>;
 // Returns the product of the lengths; 1 for no axes. The lengths must not be negative and their
 // product must fit, which CheckDims ensures.
 int64_t CountOf(std::span<const int64_t> dims);
-// Returns whether the shape has at most 32 axes, no negative length and at most 2^48 elements.
+// Returns whether the shape has at most 32 axes, no negative length and at most 2^48 elements, also
+// without its axes of length 0.
 bool AreValidDims(std::span<const int64_t> dims);
 // Returns "1x3x224x224", or "()" for a scalar.
 std::string DimsText(std::span<const int64_t> dims);
@@ -35,9 +36,14 @@ struct Constant {
 Constant MakeFloats(Dims dims, std::vector<float> values);
 Constant MakeInts(Dims dims, std::vector<int64_t> values);
 
-// Returns an array of shape `dims` whose element i is element index(i) of `from`.
+// Returns an array of shape `dims` whose element i is element index(i) of `from`. Calls `index` in
+// the order of i.
 Constant SelectElements(const Constant& from, Dims dims,
                         const std::function<int64_t(int64_t)>& index);
+// The same for element first + sum of position_k * steps_k, where position_k is the position along
+// axis k. This needs no division for each axis of each element.
+Constant SelectBySteps(const Constant& from, const Dims& dims, const Dims& steps,
+                       int64_t first = 0);
 
 // Reads a tensor of the model in `path`: numbers in the message or in an external file, which must
 // be in the model's folder or below it. `what` names the tensor in messages. Nothing is allocated

@@ -2,9 +2,7 @@
 
 #include "import/fold.h"
 
-#include <algorithm>
-#include <numeric>
-
+#include "import/infer.h"
 #include "trainer/base/text/text.h"
 
 namespace trainer {
@@ -25,12 +23,6 @@ const Constant& FoldContext::In(size_t i) const {
 const Dims& FoldContext::Integers(size_t i) const {
   if (In(i).is_float) graph.Refuse(node, Join("input ", i, " must be integers, not floats"));
   return In(i).ints;
-}
-
-std::optional<Dims> FoldContext::IntsOr(const std::string& attribute, size_t i) const {
-  if (node.Has(attribute)) return node.Ints(attribute);
-  if (i < inputs.size() && inputs[i] != nullptr) return Integers(i);
-  return std::nullopt;
 }
 
 void FoldContext::CheckDims(const Dims& dims) const {
@@ -56,20 +48,13 @@ int64_t Dot(const Dims& dims, const Dims& steps, int64_t index) {
 
 Constant FoldTranspose(const FoldContext& c) {
   const Constant& x = c.In(0);
-  Dims order = c.node.Ints("perm");
-  if (order.empty()) {
-    order.resize(x.dims.size());
-    std::iota(order.rbegin(), order.rend(), 0);
-  }
   const Dims steps = StepsOf(x.dims);
   Dims dims, moved;
-  for (const int64_t axis : order) {
-    const auto at = static_cast<size_t>(c.Axis(axis, x.dims.size()));
-    dims.push_back(x.dims[at]);
-    moved.push_back(steps[at]);
+  for (const int64_t axis : OrderOf(c.graph, c.node)) {
+    dims.push_back(x.dims[static_cast<size_t>(axis)]);
+    moved.push_back(steps[static_cast<size_t>(axis)]);
   }
-  if (CountOf(dims) != static_cast<int64_t>(x.Count())) c.graph.Refuse(c.node, "perm is wrong");
-  return SelectElements(x, dims, [&](int64_t i) { return Dot(dims, moved, i); });
+  return SelectBySteps(x, dims, moved);
 }
 
 Constant FoldReshape(const FoldContext& c, Dims dims) {
@@ -111,58 +96,54 @@ Constant FoldGather(const FoldContext& c) {
 Constant FoldConcat(const FoldContext& c) {
   const size_t rank = c.In(0).dims.size();
   const auto axis = static_cast<size_t>(c.Axis(c.node.Int("axis", 0), rank));
-  Constant y = c.In(0);
+  Constant y;
+  y.dims = c.In(0).dims;
+  y.is_float = c.In(0).is_float;
   for (size_t k = 1; k < c.inputs.size(); ++k) {
     const Constant& x = c.In(k);
-    Dims dims = y.dims, other = x.dims;
-    if (other.size() == rank) other[axis] = dims[axis];
-    if (other != dims || x.is_float != y.is_float) {
+    Dims other = x.dims;
+    if (other.size() == rank) other[axis] = y.dims[axis];
+    if (other != y.dims || x.is_float != y.is_float) {
       c.graph.Refuse(c.node, Join("input ", k, " does not fit the ones before it"));
     }
-    const int64_t first = dims[axis], second = x.dims[axis];
-    dims[axis] += second;
-    c.CheckDims(dims);
-    int64_t inner = 1;
-    for (size_t i = axis + 1; i < rank; ++i) inner *= dims[i];
-    // Element i is selected from y, followed by x.
-    Constant both = y;
-    both.floats.insert(both.floats.end(), x.floats.begin(), x.floats.end());
-    both.ints.insert(both.ints.end(), x.ints.begin(), x.ints.end());
-    const auto split = static_cast<int64_t>(y.Count());
-    y = SelectElements(both, dims, [&](int64_t i) {
-      const int64_t outer = i / (inner * (first + second)), at = i % (inner * (first + second));
-      return at < inner * first ? outer * inner * first + at
-                                : split + outer * inner * second + at - inner * first;
-    });
+    y.dims[axis] += x.dims[axis];
+    c.CheckDims(y.dims);
+  }
+  if (CountOf(y.dims) == 0) return y;
+  const auto rows = static_cast<size_t>(CountOf(std::span(y.dims).first(axis)));
+  const auto append = [&](const auto& from, size_t row, auto& to) {
+    const auto begin = from.begin() + static_cast<std::ptrdiff_t>(from.size() / rows * row);
+    to.insert(to.end(), begin, begin + static_cast<std::ptrdiff_t>(from.size() / rows));
+  };
+  std::vector<const Constant*> parts(c.inputs.begin(), c.inputs.end());
+  std::erase_if(parts, [](const Constant* part) { return part->Count() == 0; });
+  for (size_t row = 0; row < rows; ++row) {
+    for (const Constant* part : parts) {
+      append(part->floats, row, y.floats);
+      append(part->ints, row, y.ints);
+    }
   }
   return y;
 }
 
 Constant FoldSlice(const FoldContext& c) {
   const Constant& x = c.In(0);
-  const Dims starts = c.IntsOr("starts", 1).value_or(Dims());
-  const Dims ends = c.IntsOr("ends", 2).value_or(Dims());
-  Dims axes = c.IntsOr("axes", 3).value_or(Dims());
-  const Dims by = c.IntsOr("steps", 4).value_or(Dims(starts.size(), 1));
-  if (axes.empty()) {
-    axes.resize(starts.size());
-    std::iota(axes.begin(), axes.end(), 0);
-  }
-  const std::vector<AxisSlice> slices = ReadSlices(c.graph, c.node, x.dims, starts, ends, axes, by);
   Dims dims, steps = StepsOf(x.dims);
   int64_t first = 0;
-  for (size_t i = 0; i < slices.size(); ++i) {
-    dims.push_back(slices[i].count);
-    first += slices[i].start * steps[i];
-    steps[i] *= slices[i].step;
+  for (const AxisSlice& slice : SlicesOf(c.graph, c.node)) {
+    int64_t& step = steps[dims.size()];
+    first += slice.start * step;
+    step *= slice.step;
+    dims.push_back(slice.count);
   }
-  return SelectElements(x, dims, [&](int64_t i) { return first + Dot(dims, steps, i); });
+  return SelectBySteps(x, dims, steps, first);
 }
 
 std::vector<Constant> FoldSplit(const FoldContext& c) {
   const Constant& x = c.In(0);
   const auto axis = static_cast<size_t>(c.Axis(c.node.Int("axis", 0), x.dims.size()));
-  const Dims lengths = SplitLengths(c.graph, c.node, x.dims[axis], c.IntsOr("split", 1));
+  const Dims lengths =
+      SplitLengths(c.graph, c.node, x.dims[axis], IntsOf(c.graph, c.node, "split", 1));
   int64_t inner = 1, start = 0;
   for (size_t i = axis + 1; i < x.dims.size(); ++i) inner *= x.dims[i];
   std::vector<Constant> parts;
@@ -181,8 +162,7 @@ std::vector<Constant> FoldSplit(const FoldContext& c) {
 Constant FoldExpand(const FoldContext& c, const Dims& dims) {
   const Constant& x = c.In(0);
   c.CheckDims(dims);
-  const Dims steps = BroadcastSteps(x.dims, dims);
-  return SelectElements(x, dims, [&](int64_t i) { return Dot(dims, steps, i); });
+  return SelectBySteps(x, dims, BroadcastSteps(x.dims, dims));
 }
 
 Constant FoldTile(const FoldContext& c) {

@@ -18,8 +18,6 @@ struct FoldContext {
 
   const Constant& In(size_t i) const;
   const Dims& Integers(size_t i) const;
-  // Returns the integers of an attribute or of input i; nothing if neither is given.
-  std::optional<Dims> IntsOr(const std::string& attribute, size_t i) const;
   // Refuses a result that is not possible or too large for a constant.
   void CheckDims(const Dims& dims) const;
   int Axis(int64_t axis, size_t rank) const;
@@ -39,7 +37,7 @@ Dims BroadcastSteps(const Dims& dims, const Dims& wide);
 // array of shape `dims` along axis k.
 int64_t Dot(const Dims& dims, const Dims& steps, int64_t index);
 
-// The part of one axis that a Slice takes.
+// The part of one axis that a Slice takes. The step of fewer than two elements is 1.
 struct AxisSlice {
   int64_t start = 0, step = 1, count = 0;
 };

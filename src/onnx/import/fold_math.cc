@@ -6,6 +6,7 @@
 #include <map>
 
 #include "import/fold.h"
+#include "import/infer.h"
 #include "trainer/base/text/text.h"
 
 namespace trainer {
@@ -180,20 +181,16 @@ Constant FoldWhere(const FoldContext& c) {
   });
 }
 
-// Reduces all axes of a constant, or those that are given.
+// Reduces axes of a constant.
 Constant FoldReduce(const FoldContext& c) {
   const Constant& x = c.In(0);
-  std::vector<bool> reduced(x.dims.size(), true);
-  if (const std::optional<Dims> axes = c.IntsOr("axes", 1); axes && !axes->empty()) {
-    reduced.assign(x.dims.size(), false);
-    for (const int64_t axis : *axes)
-      reduced[static_cast<size_t>(c.Axis(axis, x.dims.size()))] = true;
-  }
+  const std::vector<bool> reduced = ReducedAxes(c.graph, c.node);
   Dims kept = x.dims, dims;
   for (size_t i = 0; i < kept.size(); ++i) {
     if (reduced[i]) kept[i] = 1;
     if (!reduced[i] || c.node.Int("keepdims", 1) != 0) dims.push_back(kept[i]);
   }
+  c.CheckDims(kept);
   const Dims steps = BroadcastSteps(kept, x.dims);
   const std::string& op = c.node.op;
   const double start = op == "ReduceProd"  ? 1
@@ -265,19 +262,21 @@ Results FoldShapeOf(const ImportGraph& graph, const ImportNode& node) {
 Results FoldMoves(const FoldContext& c) {
   const std::string& op = c.node.op;
   const auto dims = [&]() -> const Dims& { return c.In(0).dims; };
+  const auto ints = [&](const char* attribute) {
+    return IntsOf(c.graph, c.node, attribute, 1).value_or(Dims());
+  };
   if (op == "Identity" || op == "Dropout") return OneResult(c.In(0));
   if (op == "Transpose") return OneResult(FoldTranspose(c));
   if (op == "Reshape") {
-    return OneResult(FoldReshape(
-        c, ReshapedDims(c.graph, c.node, dims(), c.IntsOr("shape", 1).value_or(Dims()))));
+    return OneResult(FoldReshape(c, ReshapedDims(c.graph, c.node, dims(), ints("shape"))));
   }
   if (op == "Flatten") return OneResult(FoldReshape(c, FlattenedDims(c.graph, c.node, dims())));
   if (op == "Squeeze") {
-    return OneResult(FoldReshape(c, SqueezedDims(c.graph, c.node, dims(), c.IntsOr("axes", 1))));
+    const std::optional<Dims> axes = IntsOf(c.graph, c.node, "axes", 1);
+    return OneResult(FoldReshape(c, SqueezedDims(c.graph, c.node, dims(), axes)));
   }
   if (op == "Unsqueeze") {
-    return OneResult(FoldReshape(
-        c, UnsqueezedDims(c.graph, c.node, dims(), c.IntsOr("axes", 1).value_or(Dims()))));
+    return OneResult(FoldReshape(c, UnsqueezedDims(c.graph, c.node, dims(), ints("axes"))));
   }
   if (op == "Gather") return OneResult(FoldGather(c));
   if (op == "Concat") return OneResult(FoldConcat(c));
@@ -309,7 +308,8 @@ std::optional<std::vector<Constant>> FoldNode(const ImportGraph& graph, const Im
   if (const auto unary = UnaryRules().find(op); unary != UnaryRules().end()) {
     return OneResult(Unary(c.In(0), unary->second));
   }
-  if (const auto binary = BinaryRules().find(op); binary != BinaryRules().end()) {
+  const auto binary = BinaryRules().find(op);
+  if (binary != BinaryRules().end() && inputs.size() == 2) {
     const BinaryRule& rule = binary->second;
     return OneResult(Binary(c, rule.f, rule.whole, rule.gives_truth));
   }

@@ -13,9 +13,9 @@ std::vector<AxisSlice> ReadSlices(const ImportGraph& graph, const ImportNode& no
                                   const Dims& axes, const Dims& steps) {
   std::vector<AxisSlice> slices(dims.size());
   for (size_t i = 0; i < dims.size(); ++i) slices[i].count = dims[i];
-  if (ends.size() != starts.size() || axes.size() != starts.size() ||
+  if (starts.size() > dims.size() || ends.size() != starts.size() || axes.size() != starts.size() ||
       steps.size() != starts.size()) {
-    graph.Refuse(node, "starts, ends, axes and steps have different lengths");
+    graph.Refuse(node, "starts, ends, axes and steps have different lengths, or too many values");
   }
   for (size_t k = 0; k < starts.size(); ++k) {
     const auto axis = static_cast<size_t>(AxisOf(graph, node, axes[k], dims.size()));
@@ -30,7 +30,8 @@ std::vector<AxisSlice> ReadSlices(const ImportGraph& graph, const ImportNode& no
     };
     const int64_t first = clamp(starts[k]), last = clamp(ends[k]);
     const int64_t span = step > 0 ? last - first : first - last, size = std::abs(step);
-    slices[axis] = {first, step, span > 0 ? (span + size - 1) / size : 0};
+    const int64_t count = span > 0 ? (span + size - 1) / size : 0;
+    slices[axis] = {first, count > 1 ? step : 1, count};
   }
   return slices;
 }
@@ -48,7 +49,7 @@ Dims SplitLengths(const ImportGraph& graph, const ImportNode& node, int64_t leng
   int64_t sum = 0;
   bool wrong = lengths.size() != node.outputs.size();
   for (const int64_t part : lengths) {
-    wrong = wrong || part < 0 || part > length;
+    wrong = wrong || part < 0 || part > length - sum;
     sum += wrong ? 0 : part;
   }
   if (wrong || sum != length) {

@@ -28,9 +28,9 @@ bool FuseGatedInput(ImportGraph& graph, int index) {
 // Returns whether the node divides its first input by `number`, or multiplies by the inverse.
 bool DividesBy(const ImportGraph& graph, const ImportNode* node, float number) {
   const auto quotient = ReadWithNumber(graph, node, "Div");
-  if (quotient) return std::fabs(quotient->number - number) < 1e-3f;
+  if (quotient) return std::fabs(quotient->number / number - 1) < 1e-4f;
   const auto product = ReadWithNumber(graph, node, "Mul");
-  return product && std::fabs(product->number * number - 1) < 1e-3f;
+  return product && std::fabs(product->number * number - 1) < 1e-4f;
 }
 
 // relu6(x + 3) / 6 is HardSigmoid, and x * relu6(x + 3) / 6 is HardSwish.

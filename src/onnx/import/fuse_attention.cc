@@ -1,6 +1,7 @@
 // Self-attention, as exporters write it, has any order of reshapes and transposes around two
 // products. Instead of knowing each order, the rule traces which number goes where.
 
+#include <algorithm>
 #include <cmath>
 
 #include "import/fuse.h"
@@ -8,6 +9,8 @@
 
 namespace trainer {
 namespace {
+
+constexpr int kMaxViews = 16;  // nodes between two products; real models have at most 8
 
 // A matrix product with constant weights, y = x W^T + b, whose rows are positions.
 struct LinearNode {
@@ -54,7 +57,7 @@ float BiasAt(const ImportGraph& graph, const LinearNode& linear, int64_t output)
 std::optional<ViewChain> FollowToLinear(ImportGraph& graph, int value) {
   ViewChain chain;
   chain.source = value;
-  for (int steps = 0; steps < 32; ++steps) {
+  for (int steps = 0; steps < kMaxViews; ++steps) {
     if (ReadLinear(graph, graph.ProducerOf(chain.source))) return chain;
     const std::optional<ViewChain> longer = ExtendUp(graph, chain);
     if (!longer) return std::nullopt;
@@ -167,6 +170,7 @@ std::optional<AttentionEnd> ReadEnd(ImportGraph& graph, int mixed, const Sizes& 
   std::vector<ViewStep> steps;
   int value = mixed;
   while (const std::optional<ViewStep> step = NextView(graph, value)) {
+    if (steps.size() == kMaxViews) return std::nullopt;
     steps.push_back(*step);
     value = graph.node(step->node).outputs[0];
   }
@@ -189,8 +193,9 @@ std::optional<AttentionEnd> ReadEnd(ImportGraph& graph, int mixed, const Sizes& 
       const std::optional<Constant> order =
           TraceElements(graph, graph.DimsOf(linear->node->outputs[0]), steps);
       bool fits = order.has_value();
-      for (size_t i = 0; fits && i < rows.size(); ++i) {
-        fits = order->ints[i * static_cast<size_t>(wanted[2])] == rows[i] * wanted[2];
+      for (size_t i = 0; fits && i < order->ints.size(); ++i) {
+        const auto width = static_cast<size_t>(wanted[2]);
+        fits = order->ints[i] == rows[i / width] * wanted[2] + static_cast<int64_t>(i % width);
       }
       if (fits) return end;
     }
@@ -211,10 +216,15 @@ struct AttentionScores {
 };
 
 // Returns whether the constant (..., L, L) is 0 up to the diagonal and very negative after it.
-bool IsCausalMask(const Constant& mask) {
+// `dims` are those of the scores, (..., L, L).
+bool IsCausalMask(const Constant& mask, const Dims& dims) {
   const size_t rank = mask.dims.size();
-  if (rank < 2 || !mask.is_float || mask.dims[rank - 1] != mask.dims[rank - 2]) return false;
-  const auto length = static_cast<size_t>(mask.dims[rank - 1]);
+  if (rank < 2 || rank > dims.size() || !mask.is_float ||
+      !std::equal(dims.end() - 2, dims.end(), mask.dims.end() - 2) ||
+      dims.back() != dims[dims.size() - 2]) {
+    return false;
+  }
+  const auto length = static_cast<size_t>(dims.back());
   for (size_t i = 0; i < mask.floats.size(); ++i) {
     const size_t row = i / length % length, column = i % length;
     if (column <= row ? mask.floats[i] != 0 : mask.floats[i] > -1e4f) return false;
@@ -240,7 +250,8 @@ std::optional<AttentionScores> ReadScores(ImportGraph& graph, int value) {
     } else {
       const size_t at = node->op == "Add" && graph.ConstantOf(node->inputs[0]) != nullptr ? 0 : 1;
       const Constant* const mask = node->op == "Add" ? graph.ConstantOf(node->inputs[at]) : nullptr;
-      if (mask == nullptr || scores.causal || scores.factor != 1 || !IsCausalMask(*mask)) {
+      if (mask == nullptr || scores.causal || scores.factor != 1 ||
+          !IsCausalMask(*mask, graph.DimsOf(node->inputs[1 - at]))) {
         return std::nullopt;
       }
       scores.causal = true;
@@ -277,12 +288,11 @@ void AddAttention(ImportGraph& graph, const ImportNode& softmax, const Sizes& si
   node.name = softmax.name;
   node.SetInts("heads", {sizes.heads});
   node.SetInts("causal", {causal ? 1 : 0});
-  const std::string name = softmax.name;
   node.inputs.push_back(sequence);
-  node.inputs.push_back(graph.AddConstant(std::move(in), name));
-  if (has_bias) node.inputs.push_back(graph.AddConstant(std::move(in_bias), name));
-  node.inputs.push_back(graph.AddConstant(std::move(out), name));
-  if (has_bias) node.inputs.push_back(graph.AddConstant(std::move(out_bias), name));
+  node.inputs.push_back(graph.AddConstant(node, std::move(in)));
+  if (has_bias) node.inputs.push_back(graph.AddConstant(node, std::move(in_bias)));
+  node.inputs.push_back(graph.AddConstant(node, std::move(out)));
+  if (has_bias) node.inputs.push_back(graph.AddConstant(node, std::move(out_bias)));
   graph.AddNode(std::move(node));
 }
 

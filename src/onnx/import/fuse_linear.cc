@@ -8,11 +8,12 @@
 namespace trainer {
 namespace {
 
-// Returns whether the value is a constant with one number for each element of the last axis.
+// Returns whether the value is a constant with one float for each element of the last axis.
 bool IsLastAxisVector(const ImportGraph& graph, int value, int64_t length) {
   const Constant* const constant = graph.ConstantOf(value);
-  return constant != nullptr && static_cast<int64_t>(constant->Count()) == length &&
-         !constant->dims.empty() && constant->dims.back() == length;
+  return constant != nullptr && constant->is_float &&
+         static_cast<int64_t>(constant->Count()) == length && !constant->dims.empty() &&
+         constant->dims.back() == length;
 }
 
 // Padding with zeros before a convolution or an average becomes the padding of the layer.
@@ -50,13 +51,14 @@ bool FusePad(ImportGraph& graph, int index) {
   return true;
 }
 
-// Replaces MatMul with a constant, and Gemm without transposes and factors, by a Linear node.
+// Replaces MatMul with a constant, and Gemm without factors and transA, by a Linear node.
 bool MakeLinear(ImportGraph& graph, int index) {
   const ImportNode& product = graph.node(index);
   const bool gemm = product.op == "Gemm";
   if (!gemm && product.op != "MatMul") return false;
   const Constant* const weight = graph.ConstantOf(product.Input(1));
-  if (weight == nullptr || weight->dims.size() != 2 || graph.ConstantOf(product.inputs[0])) {
+  if (weight == nullptr || !weight->is_float || weight->dims.size() != 2 ||
+      graph.ConstantOf(product.inputs[0])) {
     return false;
   }
   const int64_t outputs = graph.DimsOf(product.outputs[0]).back();

@@ -13,8 +13,8 @@ namespace trainer {
 namespace {
 
 constexpr int64_t kOldestOpset = 7, kNewestOpset = 26;
-// A small file can ask for large constants. Nodes may compute so many numbers, plus kCopies times
-// those in the file.
+// A small file can ask for large constants and for many operations. Nodes and rules may compute so
+// many numbers, plus kCopies times those in the file.
 constexpr uint64_t kMaxFoldedNumbers = uint64_t{1} << 27, kCopies = 4;
 
 // Throws kData for the model as a whole.
@@ -152,7 +152,7 @@ void ImportGraph::ReadInputs(const onnx::GraphProto& graph, const OnnxImportOpti
     value.dims = InputDims(path_, input, options);
     const int index = NewValue(input.name());
     value.name = input.name();
-    value.has_dims = value.is_input = true;
+    value.has_dims = true;
     values_[static_cast<size_t>(index)] = value;
     inputs_.push_back(index);
   }
@@ -173,10 +173,14 @@ void ImportGraph::ReadAttribute(const onnx::AttributeProto& proto, ImportNode* n
   if (proto.type() == onnx::AttributeProto::INT && !proto.has_i()) attribute.ints = {0};
   if (proto.type() == onnx::AttributeProto::FLOAT && !proto.has_f()) attribute.floats = {0};
   attribute.text = proto.s();
+  for (const std::string& part : proto.strings()) {
+    attribute.text += Join(attribute.text.empty() ? "" : ",", part);
+  }
   if (proto.has_t()) {
     const std::string what = EscapeControl(
         Join("attribute '", proto.name(), "' of node '", node->name, "' (", node->op, ")"));
     attribute.tensor = &constants_.emplace_back(ReadTensor(proto.t(), path_, what));
+    stored_ += attribute.tensor->Count();
   }
   node->attributes[proto.name()] = std::move(attribute);
 }
@@ -197,6 +201,9 @@ void ImportGraph::ReadNode(const onnx::NodeProto& proto) {
       Refuse(node, Join("no node before it computes its input '", name, "'; the file is damaged"));
     }
     node.inputs.push_back(name.empty() ? -1 : found->second);
+    if (!name.empty() && !value(found->second).has_dims) {
+      Refuse(node, Join("its input '", name, "' is an output that no layer gives"));
+    }
   }
   std::vector<const Constant*> constants;
   bool all_known = true;
@@ -205,7 +212,9 @@ void ImportGraph::ReadNode(const onnx::NodeProto& proto) {
     all_known = all_known && (input < 0 || constants.back() != nullptr);
   }
   for (const std::string& name : proto.output()) {
-    node.outputs.push_back(name.empty() ? -1 : NewValue(name));
+    // The first output always has a value, so that rules need not check for it.
+    const bool leaves_out = name.empty() && !node.outputs.empty();
+    node.outputs.push_back(leaves_out ? -1 : name.empty() ? AddValue("", {}) : NewValue(name));
   }
   if (node.op == "Shape" || node.op == "Size") all_known = true;
   if (all_known) {
@@ -216,16 +225,22 @@ void ImportGraph::ReadNode(const onnx::NodeProto& proto) {
                        : "all of its inputs are constants, and it cannot be computed beforehand; "
                          "simplify the model first, e.g. with onnxsim or onnxscript.optimizer");
     }
+    if (node.op.starts_with("Reduce")) CountFolded(node, constants[0]->Count());
+    for (const Constant& result : *results) CountFolded(node, result.Count());
     for (size_t i = 0; i < std::min(results->size(), node.outputs.size()); ++i) {
-      folded_ += (*results)[i].Count();
-      if (folded_ > kMaxFoldedNumbers + kCopies * stored_)
-        Refuse(node, "the constants of the model are too large");
       if (node.outputs[i] >= 0) SetConstant(node.outputs[i], std::move((*results)[i]));
     }
     return;
   }
   InferDims(*this, node);
   AddNode(std::move(node));
+}
+
+void ImportGraph::CountFolded(const ImportNode& node, uint64_t numbers) {
+  folded_ += numbers;
+  if (folded_ > kMaxFoldedNumbers + kCopies * stored_) {
+    Refuse(node, "the constants of the model are too large");
+  }
 }
 
 void ImportGraph::ReadOutputs(const onnx::GraphProto& graph) {

@@ -16,7 +16,7 @@ namespace trainer {
 struct ImportAttribute {
   std::vector<int64_t> ints;         // of INT and INTS
   std::vector<float> floats;         // of FLOAT and FLOATS
-  std::string text;                  // of STRING
+  std::string text;                  // of STRING; of STRINGS with commas
   const Constant* tensor = nullptr;  // of TENSOR; the graph owns it
 };
 
@@ -46,11 +46,11 @@ struct ImportNode {
 struct ImportValue {
   std::string name;
   Dims dims;
-  bool has_dims = false;
+  bool has_dims = false;               // false for outputs that cannot be imported
   const Constant* constant = nullptr;  // if it is known before the net runs; the graph owns it
   int producer = -1;                   // node; -1: an input or a constant of the model
   std::vector<int> consumers;          // nodes, once per use
-  bool is_input = false, is_output = false;
+  bool is_output = false;
 };
 
 // The graph of a model. After construction each value has a shape; what depends on constants only
@@ -85,7 +85,8 @@ class ImportGraph {
   // Returns whether the node has this output and something reads it.
   bool IsUsed(const ImportNode& node, size_t output) const;
 
-  int AddConstant(Constant constant, const std::string& name);
+  // Adds a constant that a rule computes for `node`. Throws as CountFolded does.
+  int AddConstant(const ImportNode& node, Constant constant);
   // Adds a value of this shape that no node computes yet.
   int AddValue(const std::string& name, const Dims& dims);
   // Appends a node that computes `outputs` in place of those that did, and returns its index. The
@@ -93,11 +94,13 @@ class ImportGraph {
   int AddNode(ImportNode node);
   // Removes the nodes whose results nobody reads any more, and orders the others.
   void Sort();
-  // Lets the readers of `value` read `by` instead. `value` must not be an output.
-  void ReplaceValue(int value, int by);
 
   // Throws kData: "model.onnx: node 'conv1' (Conv): why".
   [[noreturn]] void Refuse(const ImportNode& node, const std::string& why) const;
+
+  // Counts numbers that are computed beforehand for the node. Throws kData if they are too many for
+  // a model of this size, which may be made to exhaust the memory.
+  void CountFolded(const ImportNode& node, uint64_t numbers);
 
   // Sets the shape of an output. Throws kData if it is not possible.
   void SetDims(const ImportNode& node, size_t output, Dims dims);

@@ -4,6 +4,12 @@
 #include "trainer/base/text/text.h"
 
 namespace trainer {
+namespace {
+
+// A list for the axes or outputs of a node is short. Nodes may share a list, and each copies it.
+constexpr size_t kMaxIntegers = 4096;
+
+}  // namespace
 
 ImportNode* ImportGraph::ProducerOf(int value) {
   if (value < 0 || this->value(value).producer < 0) return nullptr;
@@ -22,8 +28,9 @@ bool ImportGraph::IsUsed(const ImportNode& node, size_t output) const {
   return used.is_output || !used.consumers.empty();
 }
 
-int ImportGraph::AddConstant(Constant constant, const std::string& name) {
-  const int index = AddValue(name, constant.dims);
+int ImportGraph::AddConstant(const ImportNode& node, Constant constant) {
+  CountFolded(node, constant.Count());
+  const int index = AddValue(node.name, constant.dims);
   SetConstant(index, std::move(constant));
   return index;
 }
@@ -46,14 +53,6 @@ int ImportGraph::AddNode(ImportNode node) {
   }
   nodes_.push_back(std::move(node));
   return index;
-}
-
-void ImportGraph::ReplaceValue(int value, int by) {
-  for (const int reader : values_[static_cast<size_t>(value)].consumers) {
-    std::ranges::replace(node(reader).inputs, value, by);
-    values_[static_cast<size_t>(by)].consumers.push_back(reader);
-  }
-  values_[static_cast<size_t>(value)].consumers.clear();
 }
 
 void ImportGraph::Sort() {
@@ -107,10 +106,10 @@ std::optional<Dims> IntsOf(const ImportGraph& graph, const ImportNode& node,
   const int value = node.Input(input);
   if (value < 0) return std::nullopt;
   const Constant* const constant = graph.ConstantOf(value);
-  if (constant == nullptr || constant->is_float) {
+  if (constant == nullptr || constant->is_float || constant->Count() > kMaxIntegers) {
     graph.Refuse(node, Join("its ", attribute, " (input ", input,
-                            ") are not constant integers; a net has fixed shapes: export the "
-                            "model with fixed sizes"));
+                            ") are not a few constant integers; a net has fixed shapes: export "
+                            "the model with fixed sizes"));
   }
   return constant->ints;
 }

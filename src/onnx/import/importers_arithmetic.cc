@@ -86,7 +86,6 @@ int JoinConstant(NetBuilder& net, const ImportNode& node, bool constant_first) {
 
 void ImportArithmetic(NetBuilder& net, const ImportNode& node) {
   const ImportGraph& graph = net.graph();
-  if (node.inputs.size() != 2) graph.Refuse(node, "it must have two inputs");
   for (const bool first : {true, false}) {
     if (graph.ConstantOf(node.inputs[first ? 0 : 1]) != nullptr) {
       return net.SetOutput(node, 0, JoinConstant(net, node, first));

@@ -38,9 +38,8 @@ PaddedKernel MakeSymmetric(const NetBuilder& net, const ImportNode& node,
   }
   padded.values = FloatsOfConstant(weight);
   if (padded.dims == weight.dims) return padded;
-  if (!AreValidDims(padded.dims) || CountOf(padded.dims) > int64_t{1} << 30) {
-    net.graph().Refuse(node, "its padding is too large");
-  }
+  if (!AreValidDims(padded.dims)) net.graph().Refuse(node, "its padding is too large");
+  CheckMadeNumbers(net, node, CountOf(padded.dims) - CountOf(weight.dims));
   std::vector<float> values(static_cast<size_t>(CountOf(padded.dims)), 0.0f);
   for (size_t i = 0; i < padded.values.size(); ++i) {
     int64_t at = 0, rest = static_cast<int64_t>(i), step = 1;

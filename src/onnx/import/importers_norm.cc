@@ -18,7 +18,7 @@ std::vector<float> WeightsOf(const NetBuilder& net, const ImportNode& node, size
   return FloatsOfConstant(*constant);
 }
 
-// Adds `scale` and, unless it is empty, `bias` as the weights of the layer.
+// Adds `scale` and `bias` as the weights of the layer.
 void AddLine(NetBuilder& net, const ImportNode& node, const NetBuilder::NewLayer& added,
              const Dims& dims, const std::vector<float>& scale, const std::vector<float>& bias) {
   net.AddWeight(node, added, dims, scale);
@@ -69,9 +69,10 @@ void ImportLayerNorm(NetBuilder& net, const ImportNode& node) {
   }
   const Dims normalized(dims.begin() + axis, dims.end());
   const int64_t count = CountOf(normalized);
-  AddLine(net, node, norm, normalized, WeightsOf(net, node, 1, count),
-          node.Input(2) < 0 ? std::vector<float>(static_cast<size_t>(count), 0.0f)
-                            : WeightsOf(net, node, 2, count));
+  const std::vector<float> scale = WeightsOf(net, node, 1, count);
+  AddLine(
+      net, node, norm, normalized, scale,
+      node.Input(2) < 0 ? std::vector<float>(scale.size(), 0.0f) : WeightsOf(net, node, 2, count));
   net.SetOutput(node, 0, norm.top);
 }
 
@@ -83,6 +84,7 @@ std::vector<float> PerChannel(const NetBuilder& net, const ImportNode& node, siz
       constant != nullptr && static_cast<int64_t>(constant->Count()) == groups && groups > 0;
   const std::vector<float> given = WeightsOf(net, node, input, by_group ? groups : channels);
   if (given.size() == static_cast<size_t>(channels)) return given;
+  CheckMadeNumbers(net, node, channels);
   std::vector<float> all;
   for (int64_t c = 0; c < channels; ++c) {
     all.push_back(given[static_cast<size_t>(c / (channels / groups))]);

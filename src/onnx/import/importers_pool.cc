@@ -15,6 +15,8 @@ struct AxisPooling {
   int64_t pad = 0, skip = 0, made = 0;
 };
 
+constexpr int64_t kMaxSkippedWindows = 64;
+
 // Returns the number of windows that a Pooling layer computes.
 int64_t PoolWindows(int64_t in, int64_t kernel, int64_t stride, int64_t pad, bool ceil, bool clip) {
   const int64_t room = in + 2 * pad - kernel;
@@ -28,12 +30,11 @@ int64_t PoolWindows(int64_t in, int64_t kernel, int64_t stride, int64_t pad, boo
 std::optional<AxisPooling> FindPooling(const ImportWindow& window, size_t axis, bool ceil,
                                        bool clip) {
   const int64_t kernel = window.kernel[axis], stride = window.stride[axis];
-  for (int64_t pad = window.pad_begin[axis]; pad < kernel; pad += stride) {
-    AxisPooling found;
-    found.pad = pad;
-    found.skip = (pad - window.pad_begin[axis]) / stride;
-    found.made = PoolWindows(window.in[axis], kernel, stride, pad, ceil, clip);
-    if (found.made >= found.skip + window.out[axis]) return found;
+  for (int64_t skip = 0; skip < kMaxSkippedWindows; ++skip) {
+    const int64_t pad = window.pad_begin[axis] + skip * stride;
+    if (pad >= kernel) break;
+    const int64_t made = PoolWindows(window.in[axis], kernel, stride, pad, ceil, clip);
+    if (made >= skip + window.out[axis]) return AxisPooling{pad, skip, made};
   }
   return std::nullopt;
 }
@@ -116,6 +117,7 @@ void SetPooling(const ImportWindow& window, const PoolingChoice& choice,
 int CorrectDivisors(NetBuilder& net, const ImportNode& node, const ImportWindow& window,
                     const PoolingChoice& choice, int blob) {
   const bool counts_padding = node.Int("count_include_pad", 0) != 0;
+  CheckMadeNumbers(net, node, window.out[0] * window.out[1]);
   const std::vector<float> rows = DivisorRatios(window, 0, choice.axes[0], counts_padding);
   const std::vector<float> columns = DivisorRatios(window, 1, choice.axes[1], counts_padding);
   Constant factors = MakeFloats({window.out[0], window.out[1]}, {});

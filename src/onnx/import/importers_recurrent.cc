@@ -28,8 +28,10 @@ std::vector<float> OrderGates(const std::vector<float>& from, size_t start, size
 void RefuseOtherCells(const NetBuilder& net, const ImportNode& node) {
   const ImportGraph& graph = net.graph();
   const Dims in = graph.DimsOf(node.inputs[0]);
-  if (node.Has("activations") || node.Has("clip") || node.Int("input_forget", 0) != 0 ||
-      node.Input(7) >= 0) {
+  const std::string usual = "Sigmoid,Tanh,Tanh";
+  const std::string functions = node.Text("activations", usual);
+  if ((functions != usual && functions != Join(usual, ",", usual)) || node.Has("clip") ||
+      node.Int("input_forget", 0) != 0 || node.Input(7) >= 0) {
     graph.Refuse(node,
                  "it has other activations, clipping, coupled gates or peepholes; an LSTM "
                  "layer has none of them");
@@ -78,6 +80,7 @@ int ReverseSteps(NetBuilder& net, const ImportNode& node, int blob, const std::s
                  int* order) {
   const int64_t steps = net.DimsOf(blob)[0];
   if (*order < 0) {
+    CheckMadeNumbers(net, node, steps);
     const NetBuilder::NewLayer added = net.Add(node, "Parameter", {}, {steps}, "order");
     added.layer->mutable_parameter_param()->mutable_shape()->add_dim(steps);
     std::vector<float> indices;
@@ -144,8 +147,16 @@ void ImportLstm(NetBuilder& net, const ImportNode& node) {
   std::vector<LstmDirection> directions;
   if (way != "reverse") directions.push_back({0, false});
   if (way != "forward") directions.push_back({way == "reverse" ? 0 : 1, true});
-  if (static_cast<int64_t>(directions.size()) != net.graph().DimsOf(node.inputs[1])[0]) {
+  const auto count = static_cast<int64_t>(directions.size());
+  if (count != net.graph().DimsOf(node.inputs[1])[0]) {
     net.graph().Refuse(node, Join("direction ", way, " does not fit its weights"));
+  }
+  for (const size_t state : {5u, 6u}) {
+    if (node.Input(state) < 0) continue;
+    if (net.graph().DimsOf(node.inputs[state]) != Dims{count, in[1], hidden}) {
+      net.graph().Refuse(node, Join("its first state (input ", state, ") has the shape ",
+                                    DimsText(net.graph().DimsOf(node.inputs[state]))));
+    }
   }
   net.Note(
       Join("the LSTM layer of node '", node.name, "' takes ", in[1],

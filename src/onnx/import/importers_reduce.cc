@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "import/importers.h"
 #include "import/infer.h"
 #include "import/layer_helpers.h"
@@ -51,7 +53,8 @@ void ImportReduce(NetBuilder& net, const ImportNode& node) {
   const bool extreme = node.op == "ReduceMax" || node.op == "ReduceMin";
   bool any = false;
   for (size_t i = 0; i < in.size(); ++i) any = any || (reduced[i] && in[i] != 1);
-  const bool plain = extreme || node.op == "ReduceMean" || node.op == "ReduceSum";
+  const bool plain = extreme || node.op == "ReduceMean" || node.op == "ReduceSum" ||
+                     std::ranges::count(reduced, true) == 0;
   if (!any && plain) return net.SetOutput(node, 0, net.Reshape(node, top, out));
   if (ReducesImages(in, reduced) && (extreme || node.op == "ReduceMean")) {
     const bool least = node.op == "ReduceMin";

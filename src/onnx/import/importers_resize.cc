@@ -12,13 +12,7 @@
 namespace trainer {
 namespace {
 
-constexpr int64_t kMaxMatrix = int64_t{1} << 26;  // numbers
-
-AxisMatrix ZeroMatrix(const NetBuilder& net, const ImportNode& node, int64_t rows,
-                      int64_t columns) {
-  if (rows > kMaxMatrix / columns) net.graph().Refuse(node, "it would need a matrix too large");
-  return {rows, columns, std::vector<float>(static_cast<size_t>(rows * columns), 0.0f)};
-}
+constexpr float kMaxPadValue = 100;
 
 // How a Resize node finds the place of an output in the input, and which inputs it mixes.
 struct ResizeRule {
@@ -114,10 +108,11 @@ AxisMatrix ResizeMatrix(const NetBuilder& net, const ImportNode& node, const Res
 
 // Returns whether each row has a single 1, in column i / factor.
 bool RepeatsPixels(const AxisMatrix& matrix, int64_t factor) {
+  if (matrix.rows != matrix.columns * factor) return false;
   for (int64_t i = 0; i < matrix.rows; ++i) {
     if (matrix.values[static_cast<size_t>(i * matrix.columns + i / factor)] != 1) return false;
   }
-  return matrix.rows == matrix.columns * factor;
+  return true;
 }
 
 // Repeats each pixel: a Deconvolution of each channel with a kernel of ones.
@@ -133,6 +128,7 @@ int RepeatPixels(NetBuilder& net, const ImportNode& node, int x, const Dims& out
   param->set_kernel_w(static_cast<uint32_t>(right));
   param->set_stride_h(static_cast<uint32_t>(down));
   param->set_stride_w(static_cast<uint32_t>(right));
+  CheckMadeNumbers(net, node, in[1] * down * right);
   const std::vector<float> ones(static_cast<size_t>(in[1] * down * right), 1.0f);
   net.AddWeight(node, added, {in[1], 1, down, right}, ones);
   net.KeepWeights(added, 1);
@@ -153,14 +149,14 @@ void ImportResize(NetBuilder& net, const ImportNode& node) {
     return net.SetOutput(node, 0, added.top);
   }
   std::vector<AxisMatrix> matrices(in.size());
-  bool repeats = images;
+  bool repeats = images, resizes = false;
   for (size_t axis = 0; axis < in.size(); ++axis) {
     if (in[axis] == out[axis] && factors[axis] == 1) continue;
+    resizes = true;
     matrices[axis] = ResizeMatrix(net, node, rule, in[axis], out[axis], factors[axis]);
-    const int64_t factor = out[axis] / in[axis];
-    repeats = repeats && factor > 0 && RepeatsPixels(matrices[axis], factor);
+    repeats = repeats && RepeatsPixels(matrices[axis], out[axis] / in[axis]);
   }
-  if (repeats) return net.SetOutput(node, 0, RepeatPixels(net, node, top, out));
+  if (repeats && resizes) return net.SetOutput(node, 0, RepeatPixels(net, node, top, out));
   for (size_t axis = in.size(); axis-- > 0;) {
     if (matrices[axis].rows == 0) continue;
     if (axis == 0) graph.Refuse(node, "it resizes the batch");
@@ -192,6 +188,11 @@ void ImportPad(NetBuilder& net, const ImportNode& node) {
     value = *given;
   }
   if (mode != "constant") value = 0;
+  // Adding a large number and subtracting it again would lose the digits of the others.
+  if (!(std::fabs(value) <= kMaxPadValue) ||
+      (mode != "constant" && mode != "edge" && mode != "reflect" && mode != "wrap")) {
+    graph.Refuse(node, Join("padding of mode ", mode, " with ", value, " has no layer"));
+  }
   // Subtracted first and added last, the value is where the padding is 0.
   if (value != 0) top = net.Power(node, top, 1, -value, 1, "shift");
   for (size_t axis = in.size(); axis-- > 0;) {

@@ -25,6 +25,7 @@ int ConstantForItems(NetBuilder& net, const ImportNode& node, const Constant& co
       graph.Refuse(node, "a constant input differs between the items of the batch");
     }
   }
+  net.Share(peer);  // so that no layer works in place on it
   int zeros = peer;
   if (dims[axis] <= of_peer[axis]) {
     zeros = SlicePart(net, node, zeros, axis, 0, dims[axis], "first");
@@ -52,6 +53,7 @@ void ImportConcat(NetBuilder& net, const ImportNode& node) {
   std::vector<int> blobs;
   for (size_t i = 0; i < node.inputs.size(); ++i) {
     const Constant* const constant = graph.ConstantOf(node.inputs[i]);
+    if (constant != nullptr && constant->Count() == 0) continue;
     if (constant != nullptr && axis == 0) {
       graph.Refuse(node, "a constant is joined to the batch; a net's batch has items only");
     }
@@ -114,7 +116,7 @@ void ImportSlice(NetBuilder& net, const ImportNode& node) {
   for (size_t axis = 0; axis < slices.size(); ++axis) {
     const AxisSlice& slice = slices[axis];
     if (slice.step < 1) graph.Refuse(node, "a slice from the end to the start has no layer");
-    steps = steps || (slice.step != 1 && slice.count > 1);
+    steps = steps || slice.step != 1;
     const int64_t span = (slice.count - 1) * slice.step + 1;
     top = SlicePart(net, node, top, axis, slice.start, span);
   }
@@ -167,8 +169,7 @@ void ImportGather(NetBuilder& net, const ImportNode& node) {
     const int part = SlicePart(net, node, x, axis, start, count);
     return net.SetOutput(node, 0, net.Reshape(node, part, out, "shape"));
   }
-  AxisMatrix matrix{count, dims[axis],
-                    std::vector<float>(static_cast<size_t>(count * dims[axis]), 0.0f)};
+  AxisMatrix matrix = ZeroMatrix(net, node, count, dims[axis]);
   for (int64_t i = 0; i < count; ++i) {
     int64_t index = indices->ints[static_cast<size_t>(i)];
     if (index < 0) index += dims[axis];

@@ -29,7 +29,7 @@ void ImportCast(NetBuilder& net, const ImportNode& node) {
   const int64_t to = node.Int("to", 0);
   const bool floats = to == onnx::TensorProto::FLOAT || to == onnx::TensorProto::DOUBLE ||
                       to == onnx::TensorProto::FLOAT16 || to == onnx::TensorProto::BFLOAT16;
-  bool indices = true;
+  bool indices = !graph.value(node.outputs[0]).is_output;
   for (const int reader : graph.value(node.outputs[0]).consumers) {
     indices = indices && graph.node(reader).op == "Gather";
   }

@@ -131,7 +131,8 @@ Dims ResizedDims(const ImportGraph& graph, const ImportNode& node) {
   const std::vector<double> factors = ResizeFactors(graph, node);
   Dims out;
   for (size_t i = 0; i < in.size(); ++i) {
-    const double length = std::floor(static_cast<double>(in[i]) * factors[i]);
+    // The factors are floats, and so is the product: 0.7 * 10 is 7.
+    const float length = std::floor(static_cast<float>(static_cast<double>(in[i]) * factors[i]));
     if (!(length >= 1 && length < 1e9)) {
       graph.Refuse(node, Join("a factor of ", factors[i], " is not possible"));
     }

@@ -43,6 +43,9 @@ void InferSame(ImportGraph& graph, const ImportNode& node) {
 
 void InferBroadcast(ImportGraph& graph, const ImportNode& node) {
   Dims dims = InputDimsOf(graph, node);
+  const bool takes_many =
+      node.op == "Max" || node.op == "Min" || node.op == "Sum" || node.op == "Mean";
+  if (!takes_many && node.inputs.size() != 2) graph.Refuse(node, "it must have two inputs");
   for (size_t i = 1; i < node.inputs.size(); ++i) {
     dims = BroadcastDims(graph, node, dims, InputDimsOf(graph, node, i));
   }
@@ -59,9 +62,7 @@ void InferConv(ImportGraph& graph, const ImportNode& node) {
                             " groups does not fit its input ", DimsText(in)));
   }
   const Dims kernel(weight.begin() + 2, weight.end());
-  if (std::ranges::any_of(kernel, [](int64_t k) { return k < 1; })) {
-    graph.Refuse(node, "its weight is empty");
-  }
+  if (CountOf(weight) == 0) graph.Refuse(node, "its weight is empty");
   const ImportWindow window = transposed ? ReadTransposedWindow(graph, node, in, kernel)
                                          : ReadWindow(graph, node, in, kernel);
   Dims out = {in[0], transposed ? weight[1] * group : weight[0]};
@@ -122,6 +123,7 @@ void InferConcat(ImportGraph& graph, const ImportNode& node) {
                               " cannot be joined to ", DimsText(out), " along axis ", axis));
     }
     out[axis] += added;
+    if (!AreValidDims(out)) graph.Refuse(node, "its result is too large for any memory");
   }
   graph.SetDims(node, 0, out);
 }
@@ -230,8 +232,9 @@ void InferLstm(ImportGraph& graph, const ImportNode& node) {
   const Dims in = InputDimsOf(graph, node), weight = WeightDimsOf(graph, node, 1, 3);
   const Dims recurrent = WeightDimsOf(graph, node, 2, 3);
   const int64_t hidden = recurrent[2];
-  if (in.size() != 3 || hidden < 1 || weight[0] > 2 || weight[2] != in[2] ||
-      weight[1] != 4 * hidden || recurrent[1] != 4 * hidden || recurrent[0] != weight[0]) {
+  if (in.size() != 3 || weight.size() != 3 || recurrent.size() != 3 || hidden < 1 ||
+      weight[0] > 2 || weight[2] != in[2] || weight[1] != 4 * hidden ||
+      recurrent[1] != 4 * hidden || recurrent[0] != weight[0]) {
     graph.Refuse(node, Join("its weights ", DimsText(weight), " and ", DimsText(recurrent),
                             " do not fit its input ", DimsText(in)));
   }

@@ -9,6 +9,8 @@
 namespace trainer {
 namespace {
 
+constexpr int64_t kMaxMadeNumbers = int64_t{1} << 26;
+
 // Returns the order of axes that exchanges `axis` with the last one.
 Dims SwapWithLast(size_t rank, size_t axis) {
   Dims order(rank);
@@ -25,6 +27,20 @@ Dims PadFront(const Dims& dims, size_t rank) {
 }
 
 }  // namespace
+
+void CheckMadeNumbers(const NetBuilder& net, const ImportNode& node, int64_t numbers) {
+  if (numbers <= kMaxMadeNumbers) return;
+  net.graph().Refuse(node, Join("its layer would have ", numbers,
+                                " fixed numbers that are not in the model, which are too many"));
+}
+
+AxisMatrix ZeroMatrix(const NetBuilder& net, const ImportNode& node, int64_t rows,
+                      int64_t columns) {
+  // Two lengths of axes may have a product that does not fit.
+  CheckMadeNumbers(net, node, rows > kMaxMadeNumbers ? rows : columns);
+  CheckMadeNumbers(net, node, rows * columns);
+  return {rows, columns, std::vector<float>(static_cast<size_t>(rows * columns), 0.0f)};
+}
 
 int SlicePart(NetBuilder& net, const ImportNode& node, int blob, size_t axis, int64_t start,
               int64_t count, const std::string& suffix) {
@@ -139,9 +155,8 @@ std::vector<float> NumbersFor(const Constant& constant, const Dims& large,
   const auto first = padded.begin() + static_cast<std::ptrdiff_t>(covered.axis);
   Constant part = constant;
   part.dims.assign(first, first + static_cast<std::ptrdiff_t>(covered.dims.size()));
-  const Dims steps = BroadcastSteps(part.dims, covered.dims);
   return FloatsOfConstant(
-      SelectElements(part, covered.dims, [&](int64_t i) { return Dot(covered.dims, steps, i); }));
+      SelectBySteps(part, covered.dims, BroadcastSteps(part.dims, covered.dims)));
 }
 
 int AddConstantTo(NetBuilder& net, const ImportNode& node, int blob, const Constant& constant,
@@ -155,6 +170,7 @@ int AddConstantTo(NetBuilder& net, const ImportNode& node, int blob, const Const
     net.graph().Refuse(node, Join("the constant ", DimsText(constant.dims), " cannot be added to ",
                                   DimsText(dims)));
   }
+  CheckMadeNumbers(net, node, CountOf(covered.dims) - static_cast<int64_t>(constant.Count()));
   const NetBuilder::NewLayer added = net.AddUnary(node, "Bias", blob, suffix);
   caffe::BiasParameter* const param = added.layer->mutable_bias_param();
   if (covered.axis != 1) param->set_axis(static_cast<int32_t>(covered.axis));
@@ -175,6 +191,7 @@ int MultiplyByConstant(NetBuilder& net, const ImportNode& node, int blob, const 
     net.graph().Refuse(node, Join("the constant ", DimsText(factor.dims),
                                   " cannot be multiplied with ", DimsText(dims)));
   }
+  CheckMadeNumbers(net, node, CountOf(covered.dims) - static_cast<int64_t>(factor.Count()));
   const NetBuilder::NewLayer added = net.AddUnary(node, "Scale", blob, suffix);
   caffe::ScaleParameter* const param = added.layer->mutable_scale_param();
   if (covered.axis != 1) param->set_axis(static_cast<int32_t>(covered.axis));

@@ -13,11 +13,17 @@ namespace trainer {
 int SlicePart(NetBuilder& net, const ImportNode& node, int blob, size_t axis, int64_t start,
               int64_t count, const std::string& suffix = "");
 
+// Throws by graph.Refuse if a layer would have more than 2^26 numbers that are not in the file: a
+// small file must not make the importer allocate any amount of memory.
+void CheckMadeNumbers(const NetBuilder& net, const ImportNode& node, int64_t numbers);
+
 // A matrix in row-major order that replaces an axis of `columns` elements by one of `rows`.
 struct AxisMatrix {
   int64_t rows = 0, columns = 0;
   std::vector<float> values;
 };
+// Returns a matrix of zeros. Throws as CheckMadeNumbers does.
+AxisMatrix ZeroMatrix(const NetBuilder& net, const ImportNode& node, int64_t rows, int64_t columns);
 // Returns the product of a matrix and each vector along an axis, as an InnerProduct layer whose
 // weight stays as it is in training.
 int MultiplyAxis(NetBuilder& net, const ImportNode& node, int blob, size_t axis,

@@ -1,7 +1,6 @@
 #include "import/names.h"
 
 #include <algorithm>
-#include <cctype>
 
 #include "trainer/base/text/lower_case.h"
 #include "trainer/base/text/text.h"
@@ -100,7 +99,8 @@ std::string ModuleOfScopes(const ImportNode& node) {
   std::string word = WordOf(node.op);
   const std::string& call = scopes.empty() ? node.op : scopes.back();
   const size_t number = call.rfind('_');
-  if (number != std::string::npos && number + 1 < call.size() && std::isdigit(call[number + 1])) {
+  if (number != std::string::npos && number + 1 < call.size() && call[number + 1] >= '0' &&
+      call[number + 1] <= '9') {
     word += call.substr(number);
   }
   return module.empty() ? word : module + "." + word;
@@ -108,10 +108,13 @@ std::string ModuleOfScopes(const ImportNode& node) {
 
 }  // namespace
 
-std::string LayerNames::Unique(const std::string& wish) {
-  std::string name = wish;
-  for (int number = 2; !used_.insert(name).second; ++number) name = Join(wish, "_", number);
-  return name;
+std::string LayerNames::Unique(const std::string& name) {
+  std::string unique = name;
+  // The numbers of a name that many nodes have are not tried again from the first one.
+  for (int& number = numbers_[name]; !used_.insert(unique).second; ++number) {
+    unique = Join(name, "_", number + 2);
+  }
+  return unique;
 }
 
 std::string LayerNames::Choose(const ImportGraph& graph, const ImportNode& node,

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <map>
 #include <set>
 #include <string>
 
@@ -13,12 +14,13 @@ class LayerNames {
  public:
   // Returns a name that was not returned before. `suffix` is for further layers of a node.
   std::string Choose(const ImportGraph& graph, const ImportNode& node, const std::string& suffix);
-  // Returns `wish`, or `wish` with a number if it was returned before.
-  std::string Unique(const std::string& wish);
+  // Returns `name`, or `name` with a number if it was returned before.
+  std::string Unique(const std::string& name);
 
  private:
   std::set<std::string> used_;
-  std::map<std::string, int> counts_;  // of nodes without a name, by their word
+  std::map<std::string, int> numbers_;  // how many numbers were tried for a name
+  std::map<std::string, int> counts_;   // of nodes without a name, by their word
 };
 
 }  // namespace trainer

@@ -91,6 +91,7 @@ bool NetBuilder::Share(int blob) {
 
 void NetBuilder::AddWeight(const ImportNode& node, const NewLayer& to, const Dims& dims,
                            std::span<const float> values) {
+  graph_.CountFolded(node, values.size());
   for (const float value : values) {
     if (!std::isfinite(value)) graph_.Refuse(node, "a weight is infinite or not a number");
   }

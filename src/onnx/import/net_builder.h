@@ -40,7 +40,8 @@ class NetBuilder {
   // the bottom.
   NewLayer AddUnary(const ImportNode& node, const std::string& type, int bottom,
                     const std::string& suffix = "");
-  // Appends an array of weights to the layer. Throws kData if a number is not finite.
+  // Appends an array of weights to the layer. Throws kData if a number is not finite, and as
+  // ImportGraph::CountFolded does.
   void AddWeight(const ImportNode& node, const NewLayer& to, const Dims& dims,
                  std::span<const float> values);
   // Makes the layer keep its first `arrays` weights in training.

@@ -34,6 +34,9 @@ ImportWindow ReadKernel(const ImportGraph& graph, const ImportNode& node, const 
   }
   ImportWindow window;
   window.in.assign(input.begin() + 2, input.end());
+  if (std::ranges::any_of(window.in, [](int64_t length) { return length > INT_MAX; })) {
+    graph.Refuse(node, Join("its input ", DimsText(input), " is too large"));
+  }
   const size_t axes = window.in.size();
   const Dims written = AxisValues(graph, node, "kernel_shape", axes, 1, 1);
   if (kernel.empty() && !node.Has("kernel_shape")) graph.Refuse(node, "kernel_shape is missing");
@@ -90,16 +93,22 @@ ImportWindow ReadTransposedWindow(const ImportGraph& graph, const ImportNode& no
                                   const Dims& input, Dims kernel) {
   ImportWindow window = ReadKernel(graph, node, input, std::move(kernel));
   const size_t axes = window.in.size();
-  const Dims extra = AxisValues(graph, node, "output_padding", axes, 0, 0);
-  Dims wanted = node.Ints("output_shape");
-  if (wanted.size() == axes + 2) wanted.erase(wanted.begin(), wanted.begin() + 2);
+  Dims extra = AxisValues(graph, node, "output_padding", axes, 0, 0);
+  // Some exporters also write the batch and the channels.
+  const bool is_whole = node.Ints("output_shape").size() == axes + 2;
+  Dims wanted = AxisValues(graph, node, "output_shape", axes + (is_whole ? 2 : 0), 0, 0);
+  if (is_whole) wanted.erase(wanted.begin(), wanted.begin() + 2);
   const std::string same = node.Text("auto_pad", "NOTSET");
   for (size_t i = 0; i < axes; ++i) {
-    const int64_t full = window.stride[i] * (window.in[i] - 1) +
-                         window.dilation[i] * (window.kernel[i] - 1) + 1 + extra[i];
+    int64_t full = window.stride[i] * (window.in[i] - 1) +
+                   window.dilation[i] * (window.kernel[i] - 1) + 1 + extra[i];
     if (same == "VALID") window.pad_begin[i] = window.pad_end[i] = 0;
-    if (wanted.size() == axes || same.starts_with("SAME")) {
-      const int64_t out = wanted.size() == axes ? wanted[i] : window.in[i] * window.stride[i];
+    if (node.Has("output_shape") || same.starts_with("SAME")) {
+      const int64_t out = node.Has("output_shape") ? wanted[i] : window.in[i] * window.stride[i];
+      if (out > full) {  // positions after the last window, as output_padding adds them
+        extra[i] += out - full;
+        full = out;
+      }
       // The format gives the odd one to the end for SAME_UPPER, and to the begin otherwise.
       SetSamePadding(window, i, full - out, same == "SAME_UPPER");
     }
