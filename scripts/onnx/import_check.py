@@ -162,6 +162,9 @@ def read_case(case, folder):
     model = onnx.load(case / "model.onnx")
     data = case / "test_data_set_0"
     values = []
+    if not all(info.type.HasField("tensor_type")
+               for info in [*model.graph.input, *model.graph.output]):
+        return None
     for i in range(len(model.graph.input)):
         tensor = onnx.TensorProto()
         if not (data / f"input_{i}.pb").exists():
