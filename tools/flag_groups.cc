@@ -32,11 +32,9 @@ void DeclareNetChanges(FlagSet& flags, NetSource* net) {
   DeclareSet(flags, &net->set);
 }
 
-void DeclareWeights(FlagSet& flags, std::vector<std::string>* files, bool required) {
-  auto flag = flags.BindList(files, "weights", "FILES",
-                             "files of weights, separated by commas: .caffemodel, .h5, "
-                             ".safetensors, .npz");
-  if (required) flag.Required();
+void DeclareWeights(FlagSet& flags, std::vector<std::string>* files) {
+  flags.BindList(files, "weights", "FILES",
+                 "files of weights, separated by commas: .caffemodel, .h5, .safetensors, .npz");
   DeclareNames(flags);
 }
 

@@ -28,7 +28,7 @@ void DeclareModel(FlagSet& flags, NetSource* net, std::string_view help = "the n
 // Declares --level, --stage and --set.
 void DeclareNetChanges(FlagSet& flags, NetSource* net);
 // Declares --weights, a list of files, and --names.
-void DeclareWeights(FlagSet& flags, std::vector<std::string>* files, bool required = false);
+void DeclareWeights(FlagSet& flags, std::vector<std::string>* files);
 // Declares --names, which sets TensorNamesFile.
 void DeclareNames(FlagSet& flags);
 // Declares --iterations, a number of batches of at least 1.

@@ -13,12 +13,13 @@
 namespace trainer {
 namespace {
 
-// Adds the layers of `from`; a layer replaces one of its name.
+// Adds the layers of `from`; a layer with weights replaces one of its name.
 void MergeLayers(caffe::NetParameter from, caffe::NetParameter* to) {
   if (to->layer_size() == 0) return to->Swap(&from);
   std::map<std::string, int> indices;
   for (int i = 0; i < to->layer_size(); ++i) indices.emplace(to->layer(i).name(), i);
   for (caffe::LayerParameter& layer : *from.mutable_layer()) {
+    if (layer.blobs_size() == 0) continue;
     const auto found = indices.find(layer.name());
     (found == indices.end() ? to->add_layer() : to->mutable_layer(found->second))->Swap(&layer);
   }
@@ -32,12 +33,15 @@ bool IsNamedAsWeights(const std::string& path) {
 
 std::string ExportWeights(std::span<const std::string> files, const std::string& net_file,
                           const std::string& out) {
-  const bool reads_tensors = std::ranges::any_of(files, IsTensorFile);
-  const bool names_out = !TensorNamesFile().empty() && !reads_tensors;
+  const std::string& table = TensorNamesFile();
+  const auto has_tensors = [&](const std::string& file) {
+    return IsTensorFile(file) && HasTensorOf(table, file);
+  };
+  const bool names_out = !table.empty() && std::ranges::none_of(files, has_tensors);
   if (names_out && !IsNamedAsTensorFile(out)) {
     throw Error(ErrorCode::kUsage,
-                "--names says how tensors are called, but neither --weights nor --out is a "
-                ".safetensors or .npz file");
+                "--names gives tensors the names of another program, but no file of --weights has "
+                "them, and --out is not a .safetensors or .npz file");
   }
   caffe::NetParameter model;
   for (const std::string& file : files) MergeLayers(ReadModel(file, net_file), &model);
@@ -54,7 +58,7 @@ std::string ExportWeights(std::span<const std::string> files, const std::string&
     throw Error(ErrorCode::kData, {files.back()}, "the file has layers, but no weights to export");
   }
   if (names_out) {
-    WriteTensorModel(out, model, TensorNamesFile());
+    WriteTensorModel(out, model, table);
   } else {
     WriteModel(out, model);
   }

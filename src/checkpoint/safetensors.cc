@@ -30,7 +30,7 @@ std::string HexDigits(uint32_t crc) {
 // Returns the length and the header of a file with these tensors, and zeros as its checksum.
 std::string SafetensorsHead(std::span<const NamedTensor> tensors) {
   Json json = Json::Object().Set(
-      "__metadata__", Json::Object().Set("format", "pt").Set(kChecksumKey, HexDigits(0)));
+      kSafetensorsMetadata, Json::Object().Set("format", "pt").Set(kChecksumKey, HexDigits(0)));
   size_t begin = 0;
   for (const NamedTensor& tensor : tensors) {
     Json shape = Json::Array();

@@ -17,6 +17,9 @@
 
 namespace trainer {
 
+// The key of the header that is no tensor.
+inline constexpr char kSafetensorsMetadata[] = "__metadata__";
+
 // A tensor in a file. `begin` and `end` count from the end of the header.
 struct SafeTensor {
   std::string name, dtype;

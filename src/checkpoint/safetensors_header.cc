@@ -15,7 +15,6 @@
 namespace trainer {
 namespace {
 
-constexpr char kMetadata[] = "__metadata__";
 constexpr std::pair<const char*, uint64_t> kDtypeBytes[] = {
     {"F32", 4},  {"F16", 2}, {"BF16", 2},    {"F64", 8},     {"I64", 8},    {"U64", 8},
     {"I32", 4},  {"U32", 4}, {"I16", 2},     {"U16", 2},     {"I8", 1},     {"U8", 1},
@@ -40,7 +39,8 @@ class SafetensorsParser {
   SafetensorsHeader Parse() {
     SafetensorsHeader header;
     ParseMembers([&](std::string name) {
-      if (name != kMetadata) return header.tensors.push_back(ParseTensor(std::move(name)));
+      if (name != kSafetensorsMetadata)
+        return header.tensors.push_back(ParseTensor(std::move(name)));
       ParseMembers([&](std::string key) { header.metadata[std::move(key)] = ParseString(); });
     });
     SkipBlanks();
@@ -184,8 +184,8 @@ class SafetensorsParser {
   size_t at_ = 0;
 };
 
-// Returns the bytes of a tensor's shape and type; nothing if they exceed `most`. `size` is the
-// bytes of one number.
+// Sets `bytes` to the size of a tensor whose numbers have `size` bytes. Returns false if it exceeds
+// `most`.
 bool CountTensorBytes(const SafeTensor& tensor, uint64_t size, uint64_t most, uint64_t* bytes) {
   *bytes = size;
   if (std::ranges::count(tensor.dims, 0) > 0) {

@@ -165,8 +165,8 @@ class TableModelReader {
   [[noreturn]] void FailNone() const {
     const std::vector<std::string> names(there_.begin(), there_.end());
     throw Error(ErrorCode::kData, {file_.path()},
-                EscapeControl(Join("has none of the tensors that ", table_, " names; it has: ",
-                                   names.empty() ? "no tensors" : FirstNames(names))));
+                EscapeControl(Join("has none of the tensors that ", table_,
+                                   " names; it has: ", FirstNames(names))));
   }
 
  private:
@@ -240,6 +240,11 @@ bool IsTensorFile(const std::string& path) {
          FromLittleEndian(head.substr(0, kLengthBytes)) <= SafetensorsFile::kMostHeaderBytes;
 }
 
+bool HasTensorOf(const std::string& table, const std::string& path) {
+  const std::unique_ptr<TensorFile> file = OpenTensorFile(path);
+  return TableModelReader(*file, table).HasAny();
+}
+
 caffe::NetParameter ReadTensorModel(const std::string& path, const std::string& table, bool must) {
   const std::unique_ptr<TensorFile> file = OpenTensorFile(path);
   const std::vector<std::string> names = file->Names();
@@ -248,7 +253,7 @@ caffe::NetParameter ReadTensorModel(const std::string& path, const std::string& 
   if (must || (!table.empty() && !has_own_names)) {
     TableModelReader reader(*file, table);
     if (reader.HasAny()) return reader.Read();
-    if (must) reader.FailNone();
+    if (must && !has_own_names) reader.FailNone();
   }
   caffe::NetParameter net = ReadOwnNames(*file);
   if (net.layer_size() > 0) return net;

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <map>
 #include <memory>
+#include <set>
 #include <utility>
 
 #include "safetensors.h"
@@ -8,6 +9,7 @@
 #include "trainer/base/error/error.h"
 #include "trainer/base/file/atomic_file.h"
 #include "trainer/base/text/text.h"
+#include "trainer/base/text/utf8.h"
 #include "trainer/checkpoint/tensor_model.h"
 #include "trainer/config/blob.h"
 #include "trainer/storage/array_writer.h"
@@ -15,7 +17,7 @@
 namespace trainer {
 namespace {
 
-// Returns the shape of a blob in the net of today. Files of old programs have four sizes for each
+// Returns the shape that the net has for a blob. Files of old programs have four sizes for each
 // blob; the first ones are 1 where the net has fewer axes.
 std::vector<int64_t> ShapeInNet(const BlobData& blob, const std::string& type, int index) {
   std::vector<int64_t> dims = blob.dims;
@@ -88,7 +90,17 @@ class TensorCollector {
                            " in this table, but the blob has ", blob.values.size(), " numbers")));
   }
 
+  // Throws kData for a name that the formats cannot have.
   void Push(std::string name, std::vector<int64_t> dims, BlobData blob) {
+    const auto fail = [&](const std::string& why) {
+      throw Error(ErrorCode::kData, {path_},
+                  Join("tensor '", EscapeControl(name), "' cannot be written: ", why));
+    };
+    if (!IsUtf8(name)) fail("its name is not UTF-8; rename the layer");
+    if (name == kSafetensorsMetadata) fail("this name belongs to the format; change the table");
+    if (!names_.insert(name).second) {
+      fail("two blobs have this name; rename one of the layers, or change the table");
+    }
     NamedTensor& tensor = tensors_.emplace_back();
     tensor.name = std::move(name);
     tensor.dims = std::move(dims);
@@ -106,6 +118,7 @@ class TensorCollector {
 
   const std::string& path_;  // of the file to write, for messages
   std::vector<NamedTensor> tensors_;
+  std::set<std::string> names_;                    // of tensors_
   std::vector<std::unique_ptr<float[]>> widened_;  // numbers of tensors_
 };
 

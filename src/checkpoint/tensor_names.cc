@@ -1,6 +1,7 @@
 #include "tensor_names.h"
 
 #include <algorithm>
+#include <climits>
 #include <map>
 #include <sstream>
 
@@ -12,7 +13,7 @@
 namespace trainer {
 namespace {
 
-constexpr int64_t kMostElements = int64_t{1} << 31;  // of a blob
+constexpr int64_t kMostElements = INT_MAX;  // of a blob, which is a list of protobuf
 
 // Splits "name[2,3]" into the name and the shape. Returns false if the brackets hold something
 // else.

@@ -13,6 +13,7 @@
 #include "trainer/base/log/log.h"
 #include "trainer/base/text/text.h"
 #include "trainer/inference/inference_net.h"
+#include "trainer/inference/pack/model_pack.h"
 #include "trainer/inference/predict/class_names.h"
 #include "trainer/inference/predict/classifier.h"
 #include "trainer/inference/predict/image_input_flags.h"
@@ -42,6 +43,16 @@ auto Guarded(const F& f) {
 PredictionTarget FindTarget(const PredictorOptions& options) {
   if (options.model.empty() && options.run.empty()) {
     throw Error(ErrorCode::kUsage, "PredictorOptions names neither a model nor a run");
+  }
+  if (!options.model.empty() && !options.run.empty()) {
+    throw Error(ErrorCode::kUsage,
+                "PredictorOptions names both a model and a run; leave one of them empty");
+  }
+  if (options.run.empty() && options.weights.empty() && !IsPack(options.model)) {
+    throw Error(
+        ErrorCode::kUsage, {options.model},
+        "PredictorOptions names no weights for this net; set `weights`, or set `model` to a "
+        "file of 'trainer pack', which contains them");
   }
   if (options.batch < 1) {
     throw Error(ErrorCode::kUsage, Join("batch is ", options.batch, "; it must be at least 1"));
@@ -106,7 +117,7 @@ struct Predictor::Loaded {
         labels(ReadClassNamesOfRun(target.class_names, output.shape.Count(1))) {
     net.LoadAllWeights(target.weights);
     preprocess = ResolvePreprocessOptions({}, target.net);
-    // Later another Predictor may open the same pack and replace the file.
+    // The files of a pack are removed from memory after the constructor.
     if (IsMemoryFile(preprocess.mean_file)) preprocessor.emplace(input.shape, preprocess);
   }
 
@@ -156,11 +167,12 @@ struct Predictor::Loaded {
 };
 
 Predictor::Predictor(const PredictorOptions& options) {
-  // NoLog changes a setting of the process, and a pack is read again under the same paths.
+  // NoLog changes a setting of the process, and all packs share one list of files in memory.
   static std::mutex one_at_a_time;
   loaded_ = Guarded([&] {
     const std::lock_guard lock(one_at_a_time);
     const NoLog no_log;
+    const MemoryFilesScope pack;
     return std::make_unique<Loaded>(options);
   });
 }

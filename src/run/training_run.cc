@@ -23,6 +23,7 @@
 #include "trainer/analysis/memory/memory_room.h"
 #include "trainer/base/error/error.h"
 #include "trainer/base/file/file.h"
+#include "trainer/base/file/memory_file.h"
 #include "trainer/base/log/log.h"
 #include "trainer/base/process/own_process.h"
 #include "trainer/base/text/table.h"
@@ -225,6 +226,7 @@ void TrainingRun::SetTrainOptions() {
 
 void TrainingRun::Build() {
   Enter(Call::kBuild, Call::kConnect);
+  const MemoryFilesScope packs;  // the weights are read in here, and a run may take days
   SetTrainOptions();
   observers_.emplace();
   RunInfo info;

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <optional>
+
 #include "support/temp_folder.h"
 #include "trainer/base/file/file.h"
 #include "trainer/base/file/random_access_file.h"
@@ -35,6 +37,22 @@ TEST(MemoryFileTest, HasTheContentOfTheLastCall) {
   AddMemoryFile(folder / "a", "");
   EXPECT_EQ(ReadFile(folder / "a", 100), "");
   EXPECT_EQ(SystemPath(folder / "b"), folder / "b");
+}
+
+TEST(MemoryFileTest, AScopeRemovesFilesAtItsEnd) {
+  const TempFolder folder;
+  std::optional<RandomAccessFile> open;
+  {
+    const MemoryFilesScope scope;
+    AddMemoryFile(folder / "a", "content");
+    open.emplace(folder / "a");
+    EXPECT_TRUE(Exists(folder / "a"));
+  }
+  EXPECT_FALSE(IsMemoryFile(folder / "a"));
+  EXPECT_TRUE(IsMissing(folder / "a"));
+  char piece[7] = {};
+  EXPECT_EQ(open->Read(0, 7, piece), 7u);
+  EXPECT_EQ(std::string(piece, 7), "content");
 }
 
 }  // namespace

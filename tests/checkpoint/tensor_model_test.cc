@@ -202,6 +202,37 @@ TEST_F(TensorModelTest, ExportsByTheNamesOfATable) {
   EXPECT_EQ(value[0], 5);
 }
 
+TEST_F(TensorModelTest, ATableIsForTheFileThatHasItsNames) {
+  auto net = NormNet();
+  WriteModel(folder_ / "own.safetensors", net);
+  const NamesTable table(folder_, "bn.0 n.running_mean\nbn.1 n.running_var\nbn.2 =1\n");
+  const std::vector<std::string> own = {folder_ / "own.safetensors"};
+  const std::vector<std::string> named = {folder_ / "named.safetensors"};
+  ExportWeights(own, "", named[0]);
+  EXPECT_TRUE(HasTensorOf(TensorNamesFile(), named[0]));
+  EXPECT_FALSE(HasTensorOf(TensorNamesFile(), own[0]));
+  ExportWeights(named, "", folder_ / "again.safetensors");
+  EXPECT_EQ(ErrorOf([&] { ExportWeights(own, "", folder_ / "out.h5"); }).first, ErrorCode::kUsage);
+  const caffe::NetParameter again = ReadModel(folder_ / "again.safetensors");
+  ASSERT_EQ(again.layer(0).blobs_size(), 3);
+  EXPECT_THAT(again.layer(0).blobs(0).data(), ElementsAre(4));
+  EXPECT_THAT(again.layer(0).blobs(2).data(), ElementsAre(1));
+}
+
+TEST_F(TensorModelTest, RefusesToWriteNamesThatCannotBeRead) {
+  const auto error = [&](const caffe::NetParameter& net, const std::string& table) {
+    return DataError([&] { WriteTensorModel(folder_ / "out.npz", net, table); });
+  };
+  auto twice = NormNet();
+  twice.add_layer()->CopyFrom(twice.layer(0));
+  EXPECT_THAT(error(twice, ""), HasSubstr("out.npz: tensor 'bn.0' cannot be written: two blobs "));
+  EXPECT_THAT(error(NormNet(), folder_.Write("map.txt", "bn.0 w\nbn.1 w\nbn.2 =1\n")),
+              HasSubstr("tensor 'w' cannot be written: two blobs have this name"));
+  auto latin = NormNet();
+  latin.mutable_layer(0)->set_name("\xe9");
+  EXPECT_THAT(error(latin, ""), HasSubstr("its name is not UTF-8"));
+}
+
 TEST_F(TensorModelTest, ExportRefusesWhatHasNoName) {
   auto net = NormNet();
   WriteModel(folder_ / "w.caffemodel", net);
@@ -221,10 +252,14 @@ TEST_F(TensorModelTest, ExportRefusesWhatHasNoName) {
 
 TEST_F(TensorModelTest, ExportTakesTheLastOfSeveralFiles) {
   auto first = SmallNet(1), second = SmallNet(2);
+  caffe::NetParameter third;
+  third.add_layer()->set_name("ip");  // without weights
   second.add_layer()->CopyFrom(NormNet().layer(0));
   WriteModel(folder_ / "a.caffemodel", first);
   WriteModel(folder_ / "b.safetensors", second);
-  const std::vector<std::string> files = {folder_ / "a.caffemodel", folder_ / "b.safetensors"};
+  WriteModel(folder_ / "c.caffemodel", third);
+  const std::vector<std::string> files = {folder_ / "a.caffemodel", folder_ / "b.safetensors",
+                                          folder_ / "c.caffemodel"};
   ExportWeights(files, "", folder_ / "out.caffemodel");
   const caffe::NetParameter read = ReadModel(folder_ / "out.caffemodel");
   EXPECT_EQ(FirstWeight(read), 2);

@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "inference/digits_net.h"
+#include "trainer/base/file/memory_file.h"
 #include "trainer/config/blob.h"
 #include "trainer/inference/pack/pack_writer.h"
 #include "trainer/inference/predict/classifier.h"
@@ -144,6 +145,14 @@ TEST_F(PredictorTest, ThrowsOneKindOfErrorAndPrintsNothing) {
   EXPECT_EQ(error->code(), 64);
   EXPECT_THAT(error->what(), HasSubstr("neither a model nor a run"));
   options = Options();
+  options.run = "run";
+  EXPECT_THAT(Refusal([&] { Predictor{options}; })->what(), HasSubstr("both a model and a run"));
+  options = Options();
+  options.weights.clear();
+  error = Refusal([&] { Predictor{options}; });
+  EXPECT_EQ(error->code(), 64);
+  EXPECT_THAT(error->what(), AllOf(HasSubstr("deploy.prototxt"), HasSubstr("names no weights")));
+  options = Options();
   options.batch = 0;
   EXPECT_EQ(Refusal([&] { Predictor{options}; })->code(), 64);
   options = Options();
@@ -200,6 +209,7 @@ TEST_F(PredictorTest, LoadsAModelAsOneFile) {
   options.model = pack.out;
   options.weights.clear();
   Predictor packed(options);
+  EXPECT_FALSE(IsMemoryFile(pack.out + "/weights.safetensors"));
   Predictor again(options);  // opens the same file
   EXPECT_EQ(packed.PredictFile(path), parts.PredictFile(path));
   EXPECT_EQ(again.PredictFile(path), parts.PredictFile(path));

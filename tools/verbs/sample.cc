@@ -19,7 +19,7 @@ class Sample final : public Verb {
  public:
   void Declare(FlagSet& flags) override {
     DeclareModel(flags, &net_);
-    DeclareWeights(flags, &weights_, true);
+    DeclareWeights(flags, &weights_);
     flags.Bind(&out_, "out", "FILE", "the sheet of samples to write (.png)").Required();
     flags.Bind(&samples_file_, "samples", "FILE", "also write all samples to this HDF5 file");
     flags.Bind(&options_.count, "count", "N", "how many samples").Range(1, 10000000);
@@ -50,6 +50,10 @@ class Sample final : public Verb {
                        ": the sheet is a PNG file; give a name that ends in .png"));
     }
     const NetSpec spec = LoadModel(net_, &weights_);
+    if (weights_.empty()) {
+      throw Error(ErrorCode::kUsage,
+                  "'trainer sample' needs --weights=FILES, or a pack as --model");
+    }
     const std::unique_ptr<Device> device = MakeDevice(ChooseDevice(device_, spec));
     options_.seed = static_cast<uint64_t>(seed_);
     InferenceNet net(spec, *device,

@@ -11,7 +11,7 @@ bool IsNamedAsWeights(const std::string& path);
 
 // Reads weights as ReadModel does, and writes them in the format that the name of `out` selects. Of
 // a layer in several files the last one counts. `net_file`: see ReadModel; "" for none. If none of
-// the files is a file of tensors, TensorNamesFile gives the names of the tensors in `out`.
+// the files has a tensor of TensorNamesFile, that table gives the names of the tensors in `out`.
 // Returns a line for the user. Throws kUsage if that table fits neither a file nor `out`, and as
 // ReadModel, WriteModel and WriteTensorModel do.
 std::string ExportWeights(std::span<const std::string> files, const std::string& net_file,

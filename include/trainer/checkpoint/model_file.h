@@ -50,9 +50,10 @@ FileChecksum WriteModel(const std::string& path, caffe::NetParameter& net,
 // the layers' names and blobs are read; a blob that the file leaves out, because it belongs to
 // another layer, is returned without shape and numbers.
 //
-// Files of tensors are read by the table of TensorNamesFile. Without one, a file whose tensors do
-// not have names of blobs is read by the tensor_names.txt in the folder of `net_file`, the net that
-// gets the weights, if there is one. Throws kData as ReadTensorModel does.
+// A file of tensors that has a tensor of the table TensorNamesFile is read by it. Without that
+// table, a file whose tensors do not have names of blobs is read by the tensor_names.txt in the
+// folder of `net_file`, the net that gets the weights, if there is one. Throws kData as
+// ReadTensorModel does.
 caffe::NetParameter ReadModel(const std::string& path, const std::string& net_file = "");
 
 // Reads a file of weights as ReadModel does, but does not rewrite layers of the old formats.

@@ -16,17 +16,22 @@ bool IsTensorFile(const std::string& path);
 // Returns whether files of this name are written in one of the formats.
 bool IsNamedAsTensorFile(const std::string& path);
 
-// Reads the layers' names and blobs. `table`: a table of names, "" for none. Unless it `must` be
-// used, it is used only if a tensor does not have the name of a blob and the file has a tensor of
-// the table. Tensors that the table does not name are left out, which is logged. Throws kData for a
-// damaged file, for a name that is neither a blob's nor in the table, for tensors of integers, and
-// for a layer if the file has only some of its tensors; and as OpenArrayFile does.
+// Returns whether the file has a tensor that the table names. Throws as ReadTensorModel.
+bool HasTensorOf(const std::string& table, const std::string& path);
+
+// Reads the layers' names and blobs. `table`: a table of names, "" for none. The table is used if
+// the file has a tensor of it and, unless it `must` be used, a tensor without the name of a blob.
+// With `must`, a file that has neither is an error. Tensors that the table does not name are left
+// out, which is logged. Throws kData for a damaged file, for a name that is neither a blob's nor in
+// the table, for safetensors of integers, and for a layer if the file has only some of its tensors;
+// and as OpenArrayFile does.
 caffe::NetParameter ReadTensorModel(const std::string& path, const std::string& table, bool must);
 
 // Writes the blobs of all layers; `table` "": by the layers' names. With a table, a number in it
 // that differs from the blob's divides the other blobs of the layer: BatchNorm stores its averages
-// multiplied by such a blob. Throws kData for a layer that the table lacks, for blobs that ReadBlob
-// refuses, and as AtomicFile and OpenArrayWriter do.
+// multiplied by such a blob. Throws kData for a layer that the table lacks, for two blobs of one
+// name, for a name that is not UTF-8, for blobs that ReadBlob refuses, and as AtomicFile and
+// OpenArrayWriter do.
 void WriteTensorModel(const std::string& path, const caffe::NetParameter& net,
                       const std::string& table, FileOps& ops = FileOps::Posix());
 

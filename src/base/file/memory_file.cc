@@ -75,4 +75,10 @@ std::string SystemPath(const std::string& path) {
   return found == files.by_path.end() ? path : found->second.system_path();
 }
 
+MemoryFilesScope::~MemoryFilesScope() {
+  MemoryFiles& files = MemoryFiles::Get();
+  const std::lock_guard lock(files.mutex);
+  files.by_path.clear();
+}
+
 }  // namespace trainer

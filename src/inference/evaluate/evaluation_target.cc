@@ -25,6 +25,7 @@ EvaluationTarget TargetOfRun(const EvaluationTargetOptions& options) {
                 "--run and --model cannot both be given: both name a net; leave one of them out");
   }
   target.weights = options.weights;
+  UsePack(nullptr, &target.weights);
   if (target.weights.empty()) target.weights = {ChooseRunWeights(target.run, "Testing")};
   RequireFiles(target.weights);
   target.file = JoinPath(target.run, kSolverName);

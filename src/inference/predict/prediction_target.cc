@@ -65,6 +65,7 @@ PredictionTarget PredictionTargetOfRun(const PredictionTargetOptions& options) {
   }
   PredictionTarget target;
   target.weights = options.weights;
+  UsePack(nullptr, &target.weights);
   if (target.weights.empty()) target.weights = {ChooseRunWeights(options.run, "Using")};
   RequireFiles(target.weights);
   Overrides overrides(options.model.set);

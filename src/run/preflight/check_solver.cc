@@ -172,9 +172,10 @@ class SolverCheck {
     SolverOptions options;
     options.snapshot = state_;
     options.allow_outside = request_.start.allow_outside;
-    if (state_.empty()) options.weights = WeightFiles(request_.start, spec_);
     diagnostics_.Collect([&] {
-      if (state_.empty()) options.reset = ResetLayers(request_.start, options.weights);
+      if (!state_.empty()) return;
+      options.weights = WeightFiles(request_.start, spec_);
+      options.reset = ResetLayers(request_.start, options.weights);
     });
     options.saves = false;
     options.activation_budget_bytes = activation_budget_bytes_;
