@@ -39,9 +39,11 @@ class SafetensorsParser {
   SafetensorsHeader Parse() {
     SafetensorsHeader header;
     ParseMembers([&](std::string name) {
-      if (name != kSafetensorsMetadata)
-        return header.tensors.push_back(ParseTensor(std::move(name)));
-      ParseMembers([&](std::string key) { header.metadata[std::move(key)] = ParseString(); });
+      if (name == kSafetensorsMetadata) {
+        ParseMembers([&](std::string key) { header.metadata[std::move(key)] = ParseString(); });
+      } else {
+        header.tensors.push_back(ParseTensor(std::move(name)));
+      }
     });
     SkipBlanks();
     if (at_ != text_.size()) Fail("there is text after its end");

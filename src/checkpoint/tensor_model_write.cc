@@ -36,7 +36,8 @@ class TensorCollector {
   void Add(const caffe::LayerParameter& layer) {
     for (int i = 0; i < layer.blobs_size(); ++i) {
       BlobData blob = Read(layer, i);
-      Push(Join(layer.name(), ".", i), ShapeInNet(blob, layer.type(), i), std::move(blob));
+      std::vector<int64_t> dims = ShapeInNet(blob, layer.type(), i);
+      Push(Join(layer.name(), ".", i), std::move(dims), std::move(blob));
     }
   }
 
