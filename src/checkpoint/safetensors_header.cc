@@ -186,19 +186,18 @@ class SafetensorsParser {
   size_t at_ = 0;
 };
 
-// Sets `bytes` to the size of a tensor whose numbers have `size` bytes. Returns false if it exceeds
-// `most`.
-bool CountTensorBytes(const SafeTensor& tensor, uint64_t size, uint64_t most, uint64_t* bytes) {
-  *bytes = size;
-  if (std::ranges::count(tensor.dims, 0) > 0) {
-    *bytes = 0;
-    return true;
-  }
+// Sets `bytes` to the size of a tensor whose numbers have `size` bytes, at most 8. Returns false
+// for a shape that is too large, also if it has zeros, so that no product of its lengths overflows.
+bool CountTensorBytes(const SafeTensor& tensor, uint64_t size, uint64_t* bytes) {
+  constexpr uint64_t kMost = std::numeric_limits<int64_t>::max() / 8;
+  uint64_t count = 1;
   for (const int64_t dim : tensor.dims) {
-    if (static_cast<uint64_t>(dim) > most / *bytes) return false;
-    *bytes *= static_cast<uint64_t>(dim);
+    const uint64_t factor = std::max<uint64_t>(static_cast<uint64_t>(dim), 1);
+    if (factor > kMost / count) return false;
+    count *= factor;
   }
-  return *bytes <= most;
+  *bytes = std::ranges::count(tensor.dims, 0) > 0 ? 0 : count * size;
+  return true;
 }
 
 // Throws unless the tensor's type is known and its shape agrees with its offsets.
@@ -216,8 +215,7 @@ void CheckTensor(const SafeTensor& tensor, uint64_t data_bytes, const std::strin
               data_bytes, " bytes of numbers: it is truncated or damaged"));
   }
   uint64_t bytes = 0;
-  if (!CountTensorBytes(tensor, type->second, data_bytes, &bytes) ||
-      bytes != tensor.end - tensor.begin) {
+  if (!CountTensorBytes(tensor, type->second, &bytes) || bytes != tensor.end - tensor.begin) {
     fail(Join("has ", tensor.end - tensor.begin, " bytes, which do not agree with its shape and ",
               tensor.dtype, ": the file is damaged"));
   }

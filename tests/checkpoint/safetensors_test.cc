@@ -194,6 +194,8 @@ TEST_F(SafetensorsTest, RefusesOffsetsThatDoNotAgree) {
   EXPECT_THAT(
       ErrorFor("{" + tensor("a", "F32", "4294967296,4294967296,4294967296,2", 0, 8) + "}", 8),
       HasSubstr("tensor 'a' has 8 bytes, which do not agree with its shape"));
+  EXPECT_THAT(ErrorFor("{" + tensor("a", "F32", "4611686018427387904,4,0", 0, 0) + "}", 0),
+              HasSubstr("tensor 'a' has 0 bytes, which do not agree with its shape"));
   EXPECT_THAT(
       ErrorFor("{" + tensor("a", "F32", "2", 0, 8) + "," + tensor("b", "F32", "2", 4, 12) + "}",
                12),

@@ -2,6 +2,9 @@
 
 #include <google/protobuf/util/json_util.h>
 
+#include <algorithm>
+#include <cmath>
+
 namespace trainer {
 
 std::optional<JsonObject> ParseJsonObject(const std::string& text) {
@@ -18,6 +21,17 @@ const JsonElement* JsonField(const JsonObject& json, const std::string& name) {
 double JsonNumber(const JsonObject& json, const std::string& name, double fallback) {
   const JsonElement* const value = JsonField(json, name);
   return value != nullptr && value->has_number_value() ? value->number_value() : fallback;
+}
+
+int64_t JsonInteger(const JsonElement& value) {
+  constexpr double kMost = 9007199254740992;  // 2^53, above which a double has gaps
+  const double number = value.number_value();
+  return std::isnan(number) ? 0 : std::llround(std::clamp(number, -kMost, kMost));
+}
+
+int64_t JsonInteger(const JsonObject& json, const std::string& name, int64_t fallback) {
+  const JsonElement* const value = JsonField(json, name);
+  return value == nullptr ? fallback : JsonInteger(*value);
 }
 
 std::string JsonText(const JsonObject& json, const std::string& name) {

@@ -20,6 +20,28 @@ constexpr auto kPackMembers =
     std::to_array<std::string_view>({kPackCardName, kPackNetName, kPackWeightsName, kPackLabelsName,
                                      kPackMeanName, kPackTableName});
 
+bool HasMember(const std::vector<TarMember>& members, std::string_view name) {
+  return std::ranges::find(members, name, &TarMember::name) != members.end();
+}
+
+// Returns the members of a pack. Throws as OpenPack.
+std::vector<TarMember> ReadPack(const std::string& path) {
+  std::vector<TarMember> members = ReadSealedTar(path);
+  for (const TarMember& member : members) {
+    if (std::ranges::find(kPackMembers, member.name) != kPackMembers.end()) continue;
+    throw Error(ErrorCode::kData, {path},
+                Join("the pack has a file '", EscapeControl(member.name),
+                     "', which this version does not know; read it with the version that wrote "
+                     "it"));
+  }
+  for (const char* name : {kPackCardName, kPackNetName, kPackWeightsName}) {
+    if (HasMember(members, name)) continue;
+    throw Error(ErrorCode::kData, {path},
+                Join("this is not a pack of 'trainer pack': it has no file '", name, "'"));
+  }
+  return members;
+}
+
 }  // namespace
 
 bool IsPack(const std::string& path) {
@@ -32,22 +54,7 @@ bool IsPack(const std::string& path) {
 }
 
 ModelPack OpenPack(const std::string& path) {
-  std::vector<TarMember> members = ReadSealedTar(path);
-  const auto has = [&](std::string_view name) {
-    return std::ranges::find(members, name, &TarMember::name) != members.end();
-  };
-  for (const TarMember& member : members) {
-    if (std::ranges::find(kPackMembers, member.name) != kPackMembers.end()) continue;
-    throw Error(ErrorCode::kData, {path},
-                Join("the pack has a file '", EscapeControl(member.name),
-                     "', which this version does not know; read it with the version that wrote "
-                     "it"));
-  }
-  for (const char* name : {kPackCardName, kPackNetName, kPackWeightsName}) {
-    if (has(name)) continue;
-    throw Error(ErrorCode::kData, {path},
-                Join("this is not a pack of 'trainer pack': it has no file '", name, "'"));
-  }
+  std::vector<TarMember> members = ReadPack(path);
   for (TarMember& member : members) {
     AddMemoryFile(JoinPath(path, member.name), member.content);
     member.content = std::string();  // not twice in memory
@@ -55,7 +62,7 @@ ModelPack OpenPack(const std::string& path) {
   return {.card = JoinPath(path, kPackCardName),
           .net = JoinPath(path, kPackNetName),
           .weights = JoinPath(path, kPackWeightsName),
-          .labels = has(kPackLabelsName) ? JoinPath(path, kPackLabelsName) : ""};
+          .labels = HasMember(members, kPackLabelsName) ? JoinPath(path, kPackLabelsName) : ""};
 }
 
 void UsePack(NetSource* source, std::vector<std::string>* weights, std::string* labels) {
@@ -78,12 +85,15 @@ NetSpec LoadModel(const NetSource& source, std::vector<std::string>* weights) {
 }
 
 std::string PackCardJson(const std::string& path) {
-  constexpr uint64_t kMostBytes = uint64_t{64} << 20;
-  return ReadFile(OpenPack(path).card, kMostBytes);
+  const std::vector<TarMember> members = ReadPack(path);
+  return std::ranges::find(members, std::string_view(kPackCardName), &TarMember::name)->content;
 }
 
 std::string PackCardText(const std::string& path) {
-  const std::optional<JsonObject> card = ParseJsonObject(PackCardJson(path));
+  constexpr size_t kMostBytes = size_t{16} << 20;  // parsing needs many times as much memory
+  const std::string json = PackCardJson(path);
+  const std::optional<JsonObject> card =
+      json.size() > kMostBytes ? std::nullopt : ParseJsonObject(json);
   if (card && JsonNumber(*card, "pack") == kPackFormat) return DescribePack(*card);
   throw Error(ErrorCode::kData, {JoinPath(path, kPackCardName)},
               "this is not the card of a pack in the format of this version");

@@ -47,15 +47,15 @@ std::string BlobText(const JsonObject& blob) {
   const JsonElement* const shape = JsonField(blob, "shape");
   if (shape != nullptr) {
     for (const JsonElement& dim : shape->list_value().values()) {
-      text += Join(text.empty() ? " " : "x", static_cast<int64_t>(dim.number_value()));
+      text += Join(text.empty() ? " " : "x", JsonInteger(dim));
     }
   }
   return JsonText(blob, "name") + text;
 }
 
 std::string FileText(const JsonObject& file) {
-  return Join(JsonText(file, "file"), ", ", static_cast<int64_t>(JsonNumber(file, "bytes")),
-              " bytes, crc32c ", JsonText(file, "crc32c"));
+  return Join(JsonText(file, "file"), ", ", JsonInteger(file, "bytes"), " bytes, crc32c ",
+              JsonText(file, "crc32c"));
 }
 
 // Appends lines about the run that trained the model.
@@ -130,9 +130,7 @@ Json MakePackCard(const Net& net, const PackFacts& facts, const std::vector<TarM
 
 std::string DescribePack(const JsonObject& card) {
   std::string rows;
-  AddRow("net",
-         Join(JsonText(card, "net"), ", ", static_cast<int64_t>(JsonNumber(card, "parameters")),
-              " parameters"),
+  AddRow("net", Join(JsonText(card, "net"), ", ", JsonInteger(card, "parameters"), " parameters"),
          &rows);
   for (const JsonObject& input : ListIn(card, "inputs")) AddRow("input", BlobText(input), &rows);
   for (const JsonObject& output : ListIn(card, "outputs")) {
@@ -140,7 +138,7 @@ std::string DescribePack(const JsonObject& card) {
   }
   const std::string preparation = JsonText(card, "preparation");
   if (!preparation.empty()) AddRow("prepared", preparation, &rows);
-  const auto labels = static_cast<int64_t>(JsonNumber(card, "labels"));
+  const int64_t labels = JsonInteger(card, "labels");
   if (labels > 0) AddRow("classes", Join(labels, " with names"), &rows);
   for (const JsonObject& file : ListIn(card, "weights")) {
     AddRow("weights", FileText(file), &rows);

@@ -58,10 +58,17 @@ std::string PrepareComment(const ImageInputFlags& images, const NetSpec& spec, c
   return ImageComment(flags);
 }
 
-// Returns the net as prototxt with `comment` in its first line.
-std::string NetText(const NetSpec& spec, const std::string& comment) {
+// Returns the layers that `state` keeps as prototxt with `comment` in its first line. Who uses the
+// pack need not give --level and --stage again, so the rules are left out.
+std::string NetText(const NetSpec& spec, const caffe::NetState& state, const std::string& comment) {
   caffe::NetParameter proto = spec.proto;
-  for (const LayerSpec& layer : spec.layers) *proto.add_layer() = layer.proto();
+  for (const LayerSpec& layer : FilterLayers(spec, state)) {
+    caffe::LayerParameter& kept = *proto.add_layer();
+    kept = layer.proto();
+    kept.clear_include();
+    kept.clear_exclude();
+    if (kept.phase() == state.phase()) kept.clear_phase();
+  }
   std::string text;
   google::protobuf::TextFormat::PrintToString(proto, &text);
   return comment.empty() ? text : Join("# ", EscapeControl(comment), "\n", text);
@@ -104,7 +111,7 @@ std::string WriteModelPack(const PackOptions& options) {
   PackFacts facts;
   facts.preparation = PrepareComment(options.images, target.net, net.net(), &members);
   facts.labels = AddLabels(options, target, net.net(), &members);
-  members[0] = {kPackNetName, NetText(target.net, facts.preparation)};
+  members[0] = {kPackNetName, NetText(target.net, target.state, facts.preparation)};
   members[1] = {kPackWeightsName, SafetensorsOf(WeightsOf(net.net()))};
   for (const std::string& file : target.weights) facts.weights.push_back(IdentifyForCard(file));
   facts.run = FindRunCard(options.target.run);

@@ -26,7 +26,7 @@ Json FileJson(const CardFile& file) {
 
 CardFile ReadCardFile(const JsonObject& json) {
   return {JsonText(json, "file"), JsonText(json, "crc32c"),
-          static_cast<uint64_t>(JsonNumber(json, "bytes"))};
+          static_cast<uint64_t>(JsonInteger(json, "bytes"))};
 }
 
 Json DataJson(const CardData& data) {
@@ -41,7 +41,7 @@ CardData ReadCardData(const JsonObject& json) {
   CardData data;
   data.net = JsonText(json, "net");
   data.source = JsonText(json, "source");
-  data.records = static_cast<int64_t>(JsonNumber(json, "records", -1));
+  data.records = JsonInteger(json, "records", -1);
   data.is_read = JsonField(json, "not_readable") == nullptr;
   data.content = JsonText(json, data.is_read ? "content" : "not_readable");
   data.all_records = JsonText(json, "all_records_crc32c");
@@ -96,9 +96,9 @@ CardStart ReadStart(const JsonObject& json) {
     start.weights.push_back(ReadCardFile(file));
   }
   for (const JsonObject& set : ObjectsIn(json, "data")) start.data.push_back(ReadCardData(set));
-  start.first_iter = static_cast<int64_t>(JsonNumber(json, "first_iter"));
-  start.last_iter = static_cast<int64_t>(JsonNumber(json, "last_iter"));
-  start.records = static_cast<int64_t>(JsonNumber(json, "records"));
+  start.first_iter = JsonInteger(json, "first_iter");
+  start.last_iter = JsonInteger(json, "last_iter");
+  start.records = JsonInteger(json, "records");
   start.seconds = JsonNumber(json, "seconds");
   for (const JsonObject& total : ObjectsIn(json, "energy")) {
     start.energy.push_back(ReadEnergy(total));
@@ -130,16 +130,15 @@ Json ResultsJson(const RunCard& card) {
 }
 
 void ReadResults(const JsonObject& json, RunCard* card) {
-  card->max_iter = static_cast<int64_t>(JsonNumber(json, "max_iter"));
+  card->max_iter = JsonInteger(json, "max_iter");
   const JsonElement* const loss = JsonField(json, "loss");
   if (loss != nullptr && loss->has_number_value()) card->loss = loss->number_value();
   const JsonObject best = ObjectIn(json, "best_test"), test = ObjectIn(json, "last_test");
   if (best.fields_size() > 0) {
-    card->best =
-        BestTest{JsonText(best, "output"), false, JsonNumber(best, "value"),
-                 static_cast<int64_t>(JsonNumber(best, "iter")), JsonText(best, "weights")};
+    card->best = BestTest{JsonText(best, "output"), false, JsonNumber(best, "value"),
+                          JsonInteger(best, "iter"), JsonText(best, "weights")};
   }
-  card->test_iter = static_cast<int64_t>(JsonNumber(test, "iter"));
+  card->test_iter = JsonInteger(test, "iter");
   const JsonObject outputs = ObjectIn(test, "outputs");
   for (const auto& [name, value] : outputs.fields()) {
     card->test.emplace_back(name, value.number_value());

@@ -3,6 +3,7 @@
 
 #include <google/protobuf/struct.pb.h>
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -19,6 +20,11 @@ std::optional<JsonObject> ParseJsonObject(const std::string& text);
 const JsonElement* JsonField(const JsonObject& json, const std::string& name);
 // Returns a member that is a number, or `fallback` if it is missing or has another type.
 double JsonNumber(const JsonObject& json, const std::string& name, double fallback = 0);
+// Returns a number as a whole number from -2^53 to 2^53, the nearest one. Returns 0 if it has
+// another type.
+int64_t JsonInteger(const JsonElement& value);
+// Returns a member in the same way, or `fallback` if it is missing.
+int64_t JsonInteger(const JsonObject& json, const std::string& name, int64_t fallback = 0);
 // Returns a member that is a string, or "" if it is missing or has another type.
 std::string JsonText(const JsonObject& json, const std::string& name);
 // Returns a member that is a boolean, or false if it is missing or has another type.
