@@ -124,6 +124,21 @@ TEST_F(ModelPackTest, HasTheFormatOfItsTables) {
   EXPECT_EQ(ReadTableFormat(like).inputs.at(0).name, "width");
 }
 
+TEST_F(ModelPackTest, HasTheLayersOfItsStage) {
+  options_.target.model.file = digits_.folder().Write(
+      "stages.prototxt", ReadText(options_.target.model.file) +
+                             "layer { name: 'double' type: 'Power' bottom: 'prob' top: 'double' "
+                             "power_param { scale: 2 } include { stage: 'two' } }");
+  WriteModelPack(options_);
+  EXPECT_EQ(LoadModel({.file = pack_}).layers.size(), 3u);
+  options_.target.model.state.stages = {"two"};
+  WriteModelPack(options_);
+  const NetSpec net = LoadModel({.file = pack_});
+  ASSERT_EQ(net.layers.size(), 4u);
+  EXPECT_EQ(net.layers[3].proto().include_size(), 0);
+  EXPECT_FALSE(net.layers[3].proto().has_phase());
+}
+
 TEST_F(ModelPackTest, StandsForTheWeightsAlone) {
   WriteModelPack(options_);
   NetSource source{.file = digits_.folder() / "deploy.prototxt"};
