@@ -3,8 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
-#include <numeric>
 
 #include "inference/small_net.h"
 
@@ -28,18 +28,40 @@ std::vector<float> SomeImage() {
   return image;
 }
 
-TEST(InputGradientTest, HandValuesOfAnInnerProductAreItsWeights) {
-  const SmallNet net(std::string(kInput) + kProduct + kSoftmax);
+// Returns the weights of a number of kProduct, in the order of files: (C, H, W).
+std::vector<float> WeightsOfNumber(const SmallNet& net, size_t index) {
   const Param& weight = *net.net->params()[0];
   std::vector<float> rows(72);
-  net.params.Export(weight, weight.weight, rows);  // in the order of files: (C, H, W)
+  net.params.Export(weight, weight.weight, rows);
+  const auto first = rows.begin() + static_cast<std::ptrdiff_t>(24 * index);
+  return {first, first + 24};
+}
+
+TEST(InputGradientTest, HandValuesOfAnInnerProductAreItsWeights) {
+  const SmallNet net(std::string(kInput) + kProduct + kSoftmax);
   InputGradient gradient(net.spec, *net.net, "prob");
   for (const size_t index : {0, 2}) {
-    const std::vector<float> expected(rows.begin() + static_cast<std::ptrdiff_t>(24 * index),
-                                      rows.begin() + static_cast<std::ptrdiff_t>(24 * index + 24));
-    EXPECT_EQ(gradient.Compute(SomeImage(), index), expected)
+    EXPECT_EQ(gradient.Compute(SomeImage(), index), WeightsOfNumber(net, index))
         << "of the score, whatever its probability";
   }
+}
+
+TEST(InputGradientTest, LossesDoNotCount) {
+  const SmallNet net(std::string(kInput) + R"(
+layer { name: "ip" type: "InnerProduct" bottom: "data" top: "ip" loss_weight: 3
+  inner_product_param { num_output: 3 weight_filler { type: "gaussian" std: 1 } } }
+layer { name: "sum" type: "Reduction" bottom: "ip" top: "sum" loss_weight: 5 }
+)" + kSoftmax);
+  EXPECT_EQ(InputGradient(net.spec, *net.net, "prob").Compute(SomeImage(), 1),
+            WeightsOfNumber(net, 1));
+}
+
+TEST(InputGradientTest, IsEmptyForAnOutputThatDoesNotDependOnTheInput) {
+  const SmallNet net(R"(layer { name: "one" type: "DummyData" top: "one"
+  dummy_data_param { shape { dim: 1 dim: 3 } } }
+)" + std::string(kInput) +
+                     R"(layer { name: "relu" type: "ReLU" bottom: "data" top: "relu" })");
+  EXPECT_THAT(InputGradient(net.spec, *net.net, "one").Compute(SomeImage(), 0), IsEmpty());
 }
 
 // The data has two readers, and each kind of layer has its own backward pass.

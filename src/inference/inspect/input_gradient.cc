@@ -1,6 +1,9 @@
 #include "inspect/input_gradient.h"
 
 #include <algorithm>
+#include <ranges>
+#include <set>
+#include <utility>
 
 #include "trainer/config/net_layers.h"
 #include "trainer/inference/predict/image_preprocessor.h"
@@ -8,21 +11,32 @@
 namespace trainer {
 namespace {
 
-// Returns the layers that compute the blob `*output`. If the last one is a Softmax, leaves it out
-// and sets `*output` to its bottom.
-NetSpec LayersUpTo(const NetSpec& net, const caffe::NetState& state, std::string* output) {
+// Returns the layers that compute the blob `*output`, and those that write `input`, with loss
+// weights of 0. If a Softmax computes the output, leaves it out and sets `*output` to its bottom.
+NetSpec LayersThatCompute(const NetSpec& net, const caffe::NetState& state,
+                          const std::string& input, std::string* output) {
   NetSpec part;
   part.proto = net.proto;
   part.file = net.file;
   part.tree = net.tree;
-  part.layers = ConnectedLayers(net, state);
-  const auto writes = [&](const LayerSpec& layer) {
-    return std::ranges::find(layer.proto().top(), *output) != layer.proto().top().end();
-  };
-  while (!part.layers.empty() && !writes(part.layers.back())) part.layers.pop_back();
-  if (part.layers.empty() || part.layers.back().type() != "Softmax") return part;
-  *output = part.layers.back().proto().bottom(0);
-  part.layers.pop_back();
+  std::set<std::string> wanted = {input, *output};
+  const auto is_wanted = [&](const std::string& top) { return wanted.contains(top); };
+  bool is_last = true;  // whether no layer that writes the output has been seen
+  std::vector<LayerSpec> layers = ConnectedLayers(net, state);
+  for (LayerSpec& layer : layers | std::views::reverse) {
+    caffe::LayerParameter& proto = layer.mutable_proto();
+    if (std::ranges::none_of(proto.top(), is_wanted)) continue;
+    const bool writes_output = std::ranges::find(proto.top(), *output) != proto.top().end();
+    if (writes_output && std::exchange(is_last, false) && layer.type() == "Softmax") {
+      *output = proto.bottom(0);
+      wanted = {input, *output};
+      continue;
+    }
+    wanted.insert(proto.bottom().begin(), proto.bottom().end());
+    for (float& weight : *proto.mutable_loss_weight()) weight = 0;
+    part.layers.push_back(layer);
+  }
+  std::ranges::reverse(part.layers);
   return part;
 }
 
@@ -33,11 +47,12 @@ InputGradient::InputGradient(const NetSpec& spec, const Net& net, const std::str
   options.state = net.graph().options.state;
   options.training = true;
   options.log = false;
+  const std::string input = ImageInput(net).name;
   std::string scores = output;
-  spec_ = LayersUpTo(spec, options.state, &scores);
+  spec_ = LayersThatCompute(spec, options.state, input, &scores);
   // The net is compiled as a stage of a pipeline: the next stage would send the gradient of
   // `scores`, and the previous one would get that of the input.
-  options.boundary.in = {{.blob = ImageInput(net).name, .has_gradient = true}};
+  options.boundary.in = {{.blob = input, .has_gradient = true}};
   options.boundary.out = {{.blob = scores, .has_gradient = true}};
   net_ = std::make_unique<Net>(spec_, options, net.device(), net.store());
 }
