@@ -120,8 +120,8 @@ void ThrowNotARun(const std::string& path) {
   } else if (runs.empty()) {
     why += "; 'trainer train --run=DIR' makes such a folder";
   } else {
-    why += Join(". It contains ", Counted(runs.size(), "run"), ": give one or more of them: ",
-                EscapeControl(FirstNames(runs)));
+    why += Join(". It contains ", Counted(runs.size(), "run"),
+                ": give one or more of them: ", EscapeControl(FirstNames(runs)));
   }
   throw Error(ErrorCode::kNoInput, {AbsolutePath(path)}, why);
 }

@@ -19,8 +19,8 @@ std::string RunFolderOf(const MonitorOptions& options, const SolverSpec& spec);
 
 // Starts copying the log to the run's files and, on a terminal, returns the view that replaces the
 // log there. Returns null if Caffe's log is shown: in files and pipes, with --log=caffe, and on
-// ranks other than 0. A file that cannot be written is a warning. Throws kCannotCreate if the folder
-// of --run is a file.
+// ranks other than 0. A file that cannot be written is a warning. Throws kCannotCreate if the
+// folder of --run is a file.
 std::unique_ptr<LiveView> StartMonitoring(const MonitorOptions& options, const SolverSpec& spec,
                                           const Rank& rank);
 

@@ -87,10 +87,9 @@ TEST(SolverDifferencesTest, PathsSeedAndDisplayAreHarmless) {
               ElementsAre("harmless solver snapshot_prefix: \"snap\" -> \"other\""));
   EXPECT_THAT(SolverLines("random_seed: 7", "random_seed: 8"),
               ElementsAre("harmless solver random_seed: 7 -> 8"));
-  EXPECT_THAT(
-      SolverLines("a/test", "b/test"),
-      ElementsAre("harmless net layer 'digits' (TEST) data_param.source: \"a/test\" -> "
-                  "\"b/test\""));
+  EXPECT_THAT(SolverLines("a/test", "b/test"),
+              ElementsAre("harmless net layer 'digits' (TEST) data_param.source: \"a/test\" -> "
+                          "\"b/test\""));
 }
 
 TEST(SolverDifferencesTest, ALayerOfOnePhaseIsNamedWithIt) {

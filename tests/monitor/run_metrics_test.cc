@@ -277,18 +277,19 @@ TEST_F(HistoryTest, AFolderOfRunsNamesThem) {
   const std::string sweep = folder_ / "sweep";
   EXPECT_THAT(ErrorOf([&] { ReadRunMetrics(sweep); }),
               Pair(ErrorCode::kNoInput,
-                   Join(sweep, ": this folder has no metrics.jsonl, so it is not the folder of a "
+                   Join(sweep,
+                        ": this folder has no metrics.jsonl, so it is not the folder of a "
                         "run. It contains 2 runs: give one or more of them: ",
                         sweep, "/a, ", sweep, "/b")));
 }
 
 TEST_F(HistoryTest, AMissingFolderIsRefusedWithTheOneThatWasMeant) {
   std::filesystem::create_directory(folder_ / "first_run");
-  EXPECT_THAT(ErrorOf([&] { ReadRunMetrics(folder_ / "frist_run"); }),
-              Pair(ErrorCode::kNoInput,
-                   Join(folder_ / "frist_run", ": there is no such file or folder. Did you mean '",
-                        folder_ / "first_run",
-                        "'? 'trainer train --run=DIR' makes the folder of a run")));
+  EXPECT_THAT(
+      ErrorOf([&] { ReadRunMetrics(folder_ / "frist_run"); }),
+      Pair(ErrorCode::kNoInput,
+           Join(folder_ / "frist_run", ": there is no such file or folder. Did you mean '",
+                folder_ / "first_run", "'? 'trainer train --run=DIR' makes the folder of a run")));
 }
 
 }  // namespace

@@ -35,7 +35,8 @@ class LayerSpec {
   // Sets that messages name `maker` instead of this layer, which the program added after it.
   void SpeakFor(const LayerSpec& maker);
 
-  // Returns "layer 'conv2' (Convolution)" for messages, or the title of the layer that SpeakFor gave.
+  // Returns "layer 'conv2' (Convolution)" for messages, or the title of the layer that SpeakFor
+  // gave.
   std::string Title() const;
 
   // Returns the layer's own line.

@@ -68,9 +68,8 @@ std::string SearchDifference(const JsonObject& before, const JsonObject& now) {
     constexpr size_t kLongest = 120;
     const auto shown = [](const std::string& value) { return value.empty() ? "none" : value; };
     if (a == b) return;
-    changes.push_back(a.size() + b.size() > kLongest
-                          ? Join(what, " (long values)")
-                          : Join(what, " ", shown(a), " -> ", shown(b)));
+    changes.push_back(a.size() + b.size() > kLongest ? Join(what, " (long values)")
+                                                     : Join(what, " ", shown(a), " -> ", shown(b)));
   };
   const std::vector<std::string> old_set = JsonTexts(before, "set"), set = JsonTexts(now, "set");
   compare("--solver", JsonText(before, "solver"), JsonText(now, "solver"));

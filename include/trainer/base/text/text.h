@@ -43,8 +43,8 @@ std::string EscapeControl(std::string_view text);
 
 // Returns the candidate that `word` probably means: the one that it is a synonym of (synonyms.h),
 // else the nearest by edit distance (case-insensitive, a swap of neighbours counts 1 and wins a
-// tie). Returns "" if all differ by more than a third of the word's letters, the ending "_param" not
-// counted, and by more than 1.
+// tie). Returns "" if all differ by more than a third of the word's letters, the ending "_param"
+// not counted, and by more than 1.
 std::string Nearest(std::string_view word, std::span<const std::string> candidates);
 
 // Returns " Did you mean 'X'?" with the Nearest candidate X, or "".

@@ -21,7 +21,8 @@ struct TrialResult {
   std::string problem;           // the last error line, without "error: "
   int iter = 0;                  // the last iteration in the metrics
   int max_iter = 0;              // of the solver; 0: unknown
-  // The smoothed training loss after the last iteration or, until the run ends, at the last display.
+  // The smoothed training loss after the last iteration or, until the run ends, at the last
+  // display.
   std::optional<float> loss;
   std::string output;            // the output of the first test net that is compared, or ""
   bool lower_is_better = false;  // for that output
