@@ -43,7 +43,9 @@ std::optional<int> OtherClassAxis(const Shape& scores, const Shape& labels, int 
   for (int other = scores.Rank(); --other > 0;) {
     std::vector<int64_t> dims(scores.dims().begin(), scores.dims().end());
     dims.erase(dims.begin() + other);
-    const bool fits = std::ranges::equal(labels.dims(), dims) || labels == scores.With(other, 1);
+    const bool fits =
+        std::equal(dims.begin(), dims.end(), labels.dims().begin(), labels.dims().end()) ||
+        labels == scores.With(other, 1);
     if (other != axis && scores[other] > 1 && fits) return other;
   }
   return std::nullopt;
