@@ -75,6 +75,7 @@ TEST_F(SweepTest, RunsEveryCombinationInAFolderOfItsOwnAndNamesTheBest) {
 
 TEST_F(SweepTest, TheTestAtTheEndCountsAndThatAtIteration0DoesNot) {
   job_.solver = Edited(job_.solver, "test_interval: 10", "test_interval: 1000");
+  job_.Write();
   const Outcome outcome = Sweep({"--set", "base_lr=0,0.05"});
   ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
   EXPECT_EQ(Rows(outcome)[0], "0.05");
@@ -94,6 +95,7 @@ TEST_F(SweepTest, TheOutputThatIsComparedMayBeGiven) {
 TEST_F(SweepTest, WithoutTestsTheLossOfTheLastIterationRanks) {
   job_.solver = Edited(job_.solver, "test_iter: 3\n", "");
   job_.solver = Edited(job_.solver, "test_interval: 10\n", "");
+  job_.Write();
   for (const char* display : {"0", "1000"}) {
     const Outcome outcome = Sweep({"--set", "base_lr=0,0.05", "--set", Join("display=", display),
                                    Join("--out=display_", display)});

@@ -76,6 +76,7 @@ TEST_F(RunCardVerbTest, TheReportShowsTheCard) {
 }
 
 TEST_F(RunCardVerbTest, WrongCommandsAreRefused) {
+  job_.Write();
   const auto refuses = [&](const std::vector<std::string>& command, int code,
                            const std::string& text) {
     const Outcome outcome = Run(command);
