@@ -100,7 +100,7 @@ TEST_F(SweepTest, WithoutTestsTheLossOfTheLastIterationRanks) {
     const Outcome outcome = Sweep({"--set", "base_lr=0,0.05", "--set", Join("display=", display),
                                    Join("--out=display_", display)});
     ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
-    EXPECT_THAT(outcome.out, HasSubstr("base_lr  last loss  iterations  state\n"));
+    EXPECT_THAT(outcome.out, HasSubstr("base_lr  last loss  iterations"));
     EXPECT_EQ(Rows(outcome)[0], "0.05") << outcome.out;
     EXPECT_TRUE(Finds(outcome.out, "0.05 +[0-9.]+ +20 +finished")) << outcome.out;
   }
