@@ -99,7 +99,7 @@ TEST(ImportGroupsTest, AProductAndASumWithConstantsAreOneScale) {
 }
 
 // Two heads of one number each over two positions, as PyTorch writes the packed product.
-TestModel AttentionModel(bool fits) {
+TestModel AttentionModel(bool fits, bool has_zero = false) {
   TestModel model;
   model.Input("x", {1, 2, 2});
   model.Floats("in", {2, 6}, {1, 0, 0, 1, 1, 2, 0, 1, 1, 0, 3, 1}).Floats("in_b", {6}, Rising(6));
@@ -122,7 +122,10 @@ TestModel AttentionModel(bool fits) {
   model.Node("Transpose", {"h2"}, {"V"}).With("perm", {1, 0, 2});
   model.Floats("scale", {}, {fits ? 1.0f : 2.0f});
   model.Node("MatMul", {"Q", "K"}, {"s"}).Node("Mul", {"s", "scale"}, {"t"});
-  model.Node("Softmax", {"t"}, {"a"}, "/self_attention/Softmax").WithInt("axis", -1);
+  model.Floats("zero", {1, 1}, {0});
+  if (has_zero) model.Node("Add", {"t", "zero"}, {"masked"});
+  model.Node("Softmax", {has_zero ? "masked" : "t"}, {"a"}, "/self_attention/Softmax");
+  model.WithInt("axis", -1);
   model.Node("MatMul", {"a", "V"}, {"o"});
   model.Node("Transpose", {"o"}, {"c"}).With("perm", {1, 0, 2});
   model.Node("Reshape", {"c", "back"}, {"d"});
@@ -154,6 +157,10 @@ TEST(ImportGroupsTest, SelfAttentionIsOneLayerWithTheSameNumbers) {
     expected.push_back(2 * row[0] + 4 * row[1] - 0.5f);
   }
   EXPECT_THAT(Compute(layer, {{1, 0, 0, 1}}), Pointwise(FloatNear(1e-4f), expected));
+}
+
+TEST(ImportGroupsTest, AddingZeroToAttentionIsNotACausalMask) {
+  EXPECT_THAT(TypesOf(AttentionModel(true, true).Import()), testing::Contains("MatMul"));
 }
 
 TEST(ImportGroupsTest, NamesComeFromModules) {

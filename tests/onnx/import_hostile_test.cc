@@ -125,6 +125,50 @@ TEST(ImportHostileTest, SmallModelsThatAskForMuchMemory) {
   ExpectRefused(tile, "node 't' (Tile): its output would have the shape");
 }
 
+TEST(ImportHostileTest, LayersWithMoreNumbersThanTheFileHas) {
+  TestModel gather;
+  gather.Input("x", {1, 1 << 30}).Ints("i", {2, 1}).Node("Gather", {"x", "i"}, {"y"}, "g");
+  gather.WithInt("axis", 1).Output("y");
+  ExpectRefused(gather, "node 'g' (Gather): its layer would have 2147483648 fixed numbers");
+  TestModel conv;
+  conv.Input("x", {1, 1, 1, 1}).Floats("w", {1, 1, 1, 1}, {1});
+  conv.Node("Conv", {"x", "w"}, {"y"}, "c").With("pads", {0, 0, 1 << 14, 1 << 14}).Output("y");
+  ExpectRefused(conv, "node 'c' (Conv): its layer would have");
+  TestModel scale;
+  scale.Input("x", {1, 2, 1 << 30, 2}).Floats("s", {2, 1, 2}, {1, 2, 3, 4});
+  scale.Node("Mul", {"x", "s"}, {"y"}, "m").Output("y");
+  ExpectRefused(scale, "node 'm' (Mul): its layer would have");
+}
+
+TEST(ImportHostileTest, InputsAndOutputsThatAreMissing) {
+  TestModel sum;
+  sum.Input("x", {1, 2}).Node("Add", {"x"}, {"y"}, "a").Output("y");
+  ExpectRefused(sum, "node 'a' (Add): it must have two inputs");
+  TestModel pool;
+  pool.Input("x", {1, 1, 2, 2}).Node("MaxPool", {"x"}, {"", "places"}, "p");
+  pool.With("kernel_shape", {2, 2}).Output("places");
+  ExpectRefused(pool, "node 'p' (MaxPool): the positions of the greatest values");
+  TestModel mask;
+  mask.Input("x", {1, 2}).Floats("c", {2}, {1, 2}).Node("Dropout", {"c"}, {"d", "m"}, "drop");
+  mask.Node("Add", {"x", "m"}, {"y"}, "a").Output("y");
+  ExpectRefused(mask, "node 'a' (Add): its input 'm' is an output that no layer gives");
+}
+
+TEST(ImportHostileTest, ArraysThatAreTooShort) {
+  TestModel perm = SmallModel();
+  perm.Node("Transpose", {"w"}, {"z"}, "t").With("perm", {0, 0});
+  ExpectRefused(perm, "node 't' (Transpose): perm 0x0 does not name each of 2 axes once");
+  const auto lstm = [](std::initializer_list<int64_t> recurrent, std::initializer_list<int64_t> h) {
+    TestModel model;
+    model.Input("x", {2, 1, 1}).Floats("w", {1, 4, 1}, Rising(4));
+    model.Floats("r", recurrent, Rising(recurrent.size() == 3 ? 4u : 0u)).Floats("h", h, {0});
+    model.Node("LSTM", {"x", "w", "r", "", "", "h"}, {"y"}, "l").Output("y");
+    return model;
+  };
+  ExpectRefused(lstm({1, 4, 1, 0}, {1, 1, 1}), "node 'l' (LSTM): its weights 1x4x1 and 1x4x1x0");
+  ExpectRefused(lstm({1, 4, 1}, {1}), "its first state (input 5) has the shape 1");
+}
+
 TEST(ImportHostileTest, AttributesThatMakeNoSense) {
   const auto conv = [](const char* attribute, std::initializer_list<int64_t> values) {
     TestModel model;

@@ -32,14 +32,18 @@ TEST(ImportLayersTest, AutoPadKeepsTheSize) {
   EXPECT_THAT(Compute(model, {{1, 2, 3, 4}}), ElementsAre(10, 21, 32, 43));
 }
 
-TEST(ImportLayersTest, ATransposedConvolutionWithOutputPadding) {
-  TestModel model;
-  model.Input("x", {1, 1, 1, 2}).Floats("w", {1, 1, 1, 2}, {1, 10});
-  model.Node("ConvTranspose", {"x", "w"}, {"y"})
-      .With("strides", {1, 2})
-      .With("output_padding", {0, 1})
-      .Output("y");
-  EXPECT_THAT(Compute(model, {{3, 4}}), ElementsAre(3, 30, 4, 40, 0));
+TEST(ImportLayersTest, ATransposedConvolutionWithPositionsAfterTheLastWindow) {
+  for (const bool shape : {false, true}) {
+    TestModel model;
+    model.Input("x", {1, 1, 1, 2}).Floats("w", {1, 1, 1, 2}, {1, 10});
+    model.Node("ConvTranspose", {"x", "w"}, {"y"}).With("strides", {1, 2}).Output("y");
+    if (shape) {
+      model.With("output_shape", {1, 5});
+    } else {
+      model.With("output_padding", {0, 1});
+    }
+    EXPECT_THAT(Compute(model, {{3, 4}}), ElementsAre(3, 30, 4, 40, 0));
+  }
 }
 
 TEST(ImportLayersTest, AMaximumWithPaddingAtOneEnd) {
@@ -176,6 +180,18 @@ TEST(ImportLayersTest, ShapesThatTheModelComputesAreConstants) {
   EXPECT_EQ(Compute(imported, {Rising(12)}), Rising(12));
 }
 
+TEST(ImportLayersTest, ArraysOfConstantsAreJoinedAndTurned) {
+  TestModel model;
+  model.Input("x", {1, 4}).Floats("a", {2, 1}, {1, 2}).Floats("b", {2, 2}, {3, 4, 5, 6});
+  model.Node("Concat", {"a", "b", "a"}, {"rows"}).WithInt("axis", 1);  // 1 3 4 1 / 2 5 6 2
+  model.Node("Transpose", {"rows"}, {"columns"});
+  model.Ints("start", {-1}).Ints("end", {-9}).Ints("zero", {0}).Ints("step", {-2});
+  model.Node("Slice", {"columns", "start", "end", "zero", "step"}, {"part"});  // 1 2 / 3 5
+  model.Ints("flat", {1, 4}).Node("Reshape", {"part", "flat"}, {"numbers"});
+  model.Node("Add", {"x", "numbers"}, {"y"}).Output("y");
+  EXPECT_THAT(Compute(model, {{0, 0, 0, 0}}), ElementsAre(1, 2, 3, 5));
+}
+
 TEST(ImportLayersTest, ATokenInFrontOfASequenceFitsAnyBatch) {
   TestModel model;
   model.Input("x", {-1, 2, 2}).Floats("token", {1, 1, 2}, {7, 8});
@@ -184,6 +200,24 @@ TEST(ImportLayersTest, ATokenInFrontOfASequenceFitsAnyBatch) {
   imported.net.mutable_layer(0)->mutable_input_param()->mutable_shape(0)->set_dim(0, 2);
   EXPECT_THAT(Compute(imported, {{1, 2, 3, 4, 5, 6, 7, 8}}),
               ElementsAre(7, 8, 1, 2, 3, 4, 7, 8, 5, 6, 7, 8));
+}
+
+TEST(ImportLayersTest, ATokenAsLongAsItsSequenceLeavesTheSequence) {
+  TestModel model;
+  model.Input("x", {1, 1, 2}).Floats("token", {1, 1, 2}, {7, 8});
+  model.Node("Abs", {"x"}, {"a"}).Node("Concat", {"token", "a"}, {"y"}).WithInt("axis", 1);
+  model.Output("y");
+  EXPECT_THAT(Compute(model, {{-1, 2}}), ElementsAre(7, 8, 1, 2));
+}
+
+TEST(ImportLayersTest, AResizeToANumberOfPixelsThatIsNoMultiple) {
+  TestModel model;
+  model.Input("x", {1, 1, 1, 3}).Ints("sizes", {1, 1, 1, 4});
+  model.Node("Resize", {"x", "", "", "sizes"}, {"y"})
+      .WithText("coordinate_transformation_mode", "asymmetric")
+      .WithText("nearest_mode", "ceil")
+      .Output("y");
+  EXPECT_THAT(Compute(model, {{1, 2, 3}}), ElementsAre(1, 2, 3, 3));
 }
 
 TEST(ImportLayersTest, ImagesAreResizedByMatrices) {
@@ -228,6 +262,10 @@ TEST(ImportLayersTest, AnLstmOfOneNumber) {
       .Floats("w", {1, 4, 1}, {0, 0, 0, 1})
       .Floats("r", {1, 4, 1}, {0, 0, 0, 0});
   model.Node("LSTM", {"x", "w", "r"}, {"y"}).WithInt("hidden_size", 1).Output("y");
+  onnx::AttributeProto* const usual =
+      model.proto().mutable_graph()->mutable_node(0)->add_attribute();
+  usual->set_name("activations");
+  for (const char* function : {"Sigmoid", "Tanh", "Tanh"}) usual->add_strings(function);
   const float c1 = std::tanh(1.0f) / 2, c2 = c1 / 2 + std::tanh(2.0f) / 2;
   EXPECT_THAT(Compute(model, {{1, 2}}),
               Pointwise(FloatNear(1e-5f), {std::tanh(c1) / 2, std::tanh(c2) / 2}));

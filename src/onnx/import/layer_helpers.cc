@@ -36,9 +36,7 @@ void CheckMadeNumbers(const NetBuilder& net, const ImportNode& node, int64_t num
 
 AxisMatrix ZeroMatrix(const NetBuilder& net, const ImportNode& node, int64_t rows,
                       int64_t columns) {
-  // Two lengths of axes may have a product that does not fit.
-  CheckMadeNumbers(net, node, rows > kMaxMadeNumbers ? rows : columns);
-  CheckMadeNumbers(net, node, rows * columns);
+  CheckMadeNumbers(net, node, rows > INT64_MAX / columns ? INT64_MAX : rows * columns);
   return {rows, columns, std::vector<float>(static_cast<size_t>(rows * columns), 0.0f)};
 }
 

@@ -186,9 +186,11 @@ std::string ImportModel(const ImportModelOptions& options) {
   FineTuneNet tuned;
   if (options.train) tuned = MakeFineTuneNet(imported, tune, takes_pixels);
   const std::string name = FileNameOf(options.model);
+  // The weights first, because they may be too large for their format.
+  const std::string weights = WriteImportedWeights(options.weights, &imported);
   WriteWhole(options.out, WithComment(FirstComment(model, name, takes_pixels), imported.net));
-  std::string text = Join(options.out, ": ", imported.net.layer_size(), " layers\n");
-  text += WriteImportedWeights(options.weights, &imported);
+  std::string text = Join(options.out, ": ", Counted(imported.net.layer_size(), "layer"), "\n");
+  text += weights;
   for (const auto& [output, blob] : imported.outputs) {
     text += Join("output '", output, "' of the model: blob '", blob, "'\n");
   }
