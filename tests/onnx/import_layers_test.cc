@@ -255,6 +255,16 @@ TEST(ImportLayersTest, MeansOverAnyAxes) {
   EXPECT_THAT(Compute(model, {{1, 2, 3, 5, 6, 7}}), ElementsAre(3, 4, 5));
 }
 
+TEST(ImportLayersTest, ExtremesOverAnyAxes) {
+  for (const bool least : {false, true}) {
+    TestModel model;
+    model.Input("x", {2, 3, 2});
+    model.Node(least ? "ReduceMin" : "ReduceMax", {"x"}, {"y"}).With("axes", {1}).Output("y");
+    EXPECT_THAT(Compute(model, {{-1, 5, -3, 4, -2, 6, 7, 0, 8, 1, 9, 2}}),
+                least ? ElementsAre(-3, 4, 7, 0) : ElementsAre(-1, 6, 9, 2));
+  }
+}
+
 TEST(ImportLayersTest, AnLstmOfOneNumber) {
   // All gates are sigmoid(0) = 1/2 except g = tanh(x); c = c / 2 + g / 2, h = tanh(c) / 2.
   TestModel model;

@@ -22,19 +22,25 @@ int PoolImages(NetBuilder& net, const ImportNode& node, int x, bool max) {
   return added.top;
 }
 
-// Moves the reduced axes to the end, where a Reduction layer reduces them.
-int ReduceLast(NetBuilder& net, const ImportNode& node, int x, const std::vector<bool>& reduced) {
-  using Reduction = caffe::ReductionParameter;
+// Returns the blob with the reduced axes at the end. Sets *kept to the lengths of the others.
+int MoveReducedLast(NetBuilder& net, const ImportNode& node, int x,
+                    const std::vector<bool>& reduced, Dims* kept) {
   const Dims in = net.DimsOf(x);
-  Dims order, kept;
+  Dims order;
   for (const bool wanted : {false, true}) {
     for (size_t i = 0; i < in.size(); ++i) {
       if (reduced[i] != wanted) continue;
       order.push_back(static_cast<int64_t>(i));
-      if (!wanted) kept.push_back(in[i]);
+      if (!wanted) kept->push_back(in[i]);
     }
   }
-  const int moved = net.Permute(node, x, order, "last");
+  return net.Permute(node, x, order, "last");
+}
+
+int ReduceLast(NetBuilder& net, const ImportNode& node, int x, const std::vector<bool>& reduced) {
+  using Reduction = caffe::ReductionParameter;
+  Dims kept;
+  const int moved = MoveReducedLast(net, node, x, reduced, &kept);
   const NetBuilder::NewLayer added = net.Add(node, "Reduction", {moved}, kept);
   Reduction* const param = added.layer->mutable_reduction_param();
   const std::string& op = node.op;
@@ -46,25 +52,37 @@ int ReduceLast(NetBuilder& net, const ImportNode& node, int x, const std::vector
   return op == "ReduceL2" ? net.Power(node, added.top, 1, 0, 0.5f, "root") : added.top;
 }
 
+// The least number is the negative of the greatest negative. The reduced axes become the pixels of
+// images, which Pooling reduces.
+int ReduceToExtreme(NetBuilder& net, const ImportNode& node, int x,
+                    const std::vector<bool>& reduced) {
+  const bool least = node.op == "ReduceMin";
+  if (least) x = net.Power(node, x, -1, 0, 1, "negative");
+  if (!ReducesImages(net.DimsOf(x), reduced)) {
+    Dims kept;
+    x = MoveReducedLast(net, node, x, reduced, &kept);
+    const int64_t items = kept.empty() ? 1 : kept[0], rest = CountOf(kept) / items;
+    x = net.Reshape(node, x, {items, rest, CountOf(net.DimsOf(x)) / CountOf(kept), 1}, "image");
+  }
+  const int top = PoolImages(net, node, x, true);
+  return least ? net.Power(node, top, -1, 0, 1, "min") : top;
+}
+
 void ImportReduce(NetBuilder& net, const ImportNode& node) {
   int top = net.BlobOf(node, 0);
   const Dims in = net.DimsOf(top), out = net.graph().DimsOf(node.outputs[0]);
   const std::vector<bool> reduced = ReducedAxes(net.graph(), node);
   const bool extreme = node.op == "ReduceMax" || node.op == "ReduceMin";
+  const bool mean = node.op == "ReduceMean", none = std::ranges::count(reduced, true) == 0;
   bool any = false;
   for (size_t i = 0; i < in.size(); ++i) any = any || (reduced[i] && in[i] != 1);
-  const bool plain = extreme || node.op == "ReduceMean" || node.op == "ReduceSum" ||
-                     std::ranges::count(reduced, true) == 0;
-  if (!any && plain) return net.SetOutput(node, 0, net.Reshape(node, top, out));
-  if (ReducesImages(in, reduced) && (extreme || node.op == "ReduceMean")) {
-    const bool least = node.op == "ReduceMin";
-    if (least) top = net.Power(node, top, -1, 0, 1, "negative");
-    top = PoolImages(net, node, top, extreme);
-    if (least) top = net.Power(node, top, -1, 0, 1, "min");
-  } else if (extreme) {
-    net.graph().Refuse(node,
-                       "a maximum or minimum is only possible over the rows and columns of "
-                       "images, by Pooling");
+  if (none || (!any && (extreme || mean || node.op == "ReduceSum"))) {
+    return net.SetOutput(node, 0, net.Reshape(node, top, out));
+  }
+  if (extreme) {
+    top = ReduceToExtreme(net, node, top, reduced);
+  } else if (mean && ReducesImages(in, reduced)) {
+    top = PoolImages(net, node, top, false);
   } else {
     top = ReduceLast(net, node, top, reduced);
   }
