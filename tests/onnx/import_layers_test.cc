@@ -168,6 +168,14 @@ TEST(ImportLayersTest, PartsAndPlacesOfArrays) {
   EXPECT_THAT(Compute(model, {Rising(8)}), ElementsAre(3, 5));
 }
 
+TEST(ImportLayersTest, PartsWithSteps) {
+  TestModel model;
+  model.Input("x", {1, 4, 1, 3}).Ints("starts", {-1, 0}).Ints("ends", {-9, 9});
+  model.Ints("axes", {1, 3}).Ints("steps", {-2, 2});
+  model.Node("Slice", {"x", "starts", "ends", "axes", "steps"}, {"y"}).Output("y");
+  EXPECT_THAT(Compute(model, {Rising(12)}), ElementsAre(9, 11, 3, 5));
+}
+
 TEST(ImportLayersTest, ShapesThatTheModelComputesAreConstants) {
   TestModel model;
   model.Input("x", {-1, 2, 3});

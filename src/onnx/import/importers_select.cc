@@ -89,21 +89,16 @@ void ImportSplit(NetBuilder& net, const ImportNode& node) {
 }
 
 // Every step-th pixel of an image is pooling with windows of one pixel.
-int PickPixels(NetBuilder& net, const ImportNode& node, int blob,
-               const std::vector<AxisSlice>& slices) {
+int PickPixels(NetBuilder& net, const ImportNode& node, int blob, const AxisSlice& rows,
+               const AxisSlice& columns) {
   Dims dims = net.DimsOf(blob);
-  if (dims.size() != 4 || slices[0].step != 1 || slices[1].step != 1) {
-    net.graph().Refuse(node,
-                       "steps other than 1 are only possible along the rows and columns of "
-                       "images");
-  }
-  dims[2] = slices[2].count;
-  dims[3] = slices[3].count;
+  dims[2] = rows.count;
+  dims[3] = columns.count;
   const NetBuilder::NewLayer added = net.Add(node, "Pooling", {blob}, dims, "pixels");
   caffe::PoolingParameter* const param = added.layer->mutable_pooling_param();
   param->set_kernel_size(1);
-  param->set_stride_h(static_cast<uint32_t>(slices[2].step));
-  param->set_stride_w(static_cast<uint32_t>(slices[3].step));
+  param->set_stride_h(static_cast<uint32_t>(std::max<int64_t>(rows.step, 1)));
+  param->set_stride_w(static_cast<uint32_t>(std::max<int64_t>(columns.step, 1)));
   param->set_round_mode(caffe::PoolingParameter::FLOOR);
   return added.top;
 }
@@ -111,16 +106,25 @@ int PickPixels(NetBuilder& net, const ImportNode& node, int blob,
 void ImportSlice(NetBuilder& net, const ImportNode& node) {
   const ImportGraph& graph = net.graph();
   int top = net.BlobOf(node, 0);
+  const Dims in = net.DimsOf(top);
   const std::vector<AxisSlice> slices = SlicesOf(graph, node);
-  bool steps = false;
+  bool skips_pixels = false;
   for (size_t axis = 0; axis < slices.size(); ++axis) {
     const AxisSlice& slice = slices[axis];
-    if (slice.step < 1) graph.Refuse(node, "a slice from the end to the start has no layer");
-    steps = steps || slice.step != 1;
-    const int64_t span = (slice.count - 1) * slice.step + 1;
-    top = SlicePart(net, node, top, axis, slice.start, span);
+    const bool is_pixels = in.size() == 4 && axis >= 2 && slice.step > 1;
+    if (slice.step == 1 || is_pixels) {
+      top = SlicePart(net, node, top, axis, slice.start, (slice.count - 1) * slice.step + 1);
+      skips_pixels = skips_pixels || is_pixels;
+      continue;
+    }
+    if (axis == 0) graph.Refuse(node, "it reorders the batch");
+    AxisMatrix matrix = ZeroMatrix(net, node, slice.count, in[axis]);
+    for (int64_t i = 0; i < slice.count; ++i) {
+      matrix.values[static_cast<size_t>(i * in[axis] + slice.start + i * slice.step)] = 1;
+    }
+    top = MultiplyAxis(net, node, top, axis, matrix, Join("axis", axis));
   }
-  net.SetOutput(node, 0, steps ? PickPixels(net, node, top, slices) : top);
+  net.SetOutput(node, 0, skips_pixels ? PickPixels(net, node, top, slices[2], slices[3]) : top);
 }
 
 // A table that the model looks rows up in.
