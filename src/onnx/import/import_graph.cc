@@ -243,6 +243,12 @@ void ImportGraph::CountFolded(const ImportNode& node, uint64_t numbers) {
   }
 }
 
+bool ImportGraph::CountTraced(uint64_t numbers) {
+  constexpr uint64_t kMaxTraced = uint64_t{1} << 33;  // about a minute
+  traced_ += numbers;
+  return traced_ <= kMaxTraced;
+}
+
 void ImportGraph::ReadOutputs(const onnx::GraphProto& graph) {
   for (const onnx::ValueInfoProto& output : graph.output()) {
     const auto found = names_.find(output.name());

@@ -102,6 +102,10 @@ class ImportGraph {
   // a model of this size, which may be made to exhaust the memory.
   void CountFolded(const ImportNode& node, uint64_t numbers);
 
+  // Counts numbers that a rule follows through the model. Returns false if they became too many, so
+  // that a model made for it cannot occupy the importer for hours.
+  bool CountTraced(uint64_t numbers);
+
   // Sets the shape of an output. Throws kData if it is not possible.
   void SetDims(const ImportNode& node, size_t output, Dims dims);
   void SetConstant(int value, Constant constant);
@@ -124,6 +128,7 @@ class ImportGraph {
   std::vector<int> inputs_, outputs_;
   int nodes_read_ = 0;
   uint64_t stored_ = 0, folded_ = 0;  // numbers of constants in the file, and that nodes compute
+  uint64_t traced_ = 0;               // numbers that rules have followed
 };
 
 // Returns an axis counted from the front. Throws by graph.Refuse if it is out of range.

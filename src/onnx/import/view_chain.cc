@@ -9,7 +9,7 @@
 namespace trainer {
 namespace {
 
-constexpr int64_t kMaxTraced = int64_t{1} << 25;
+constexpr int64_t kMaxElementsTraced = int64_t{1} << 25;
 
 // Returns whether the node only moves the numbers of its first input.
 bool IsView(const ImportGraph& graph, const ImportNode& node) {
@@ -58,11 +58,12 @@ std::optional<ViewStep> NextView(ImportGraph& graph, int value) {
 std::optional<Constant> TraceElements(ImportGraph& graph, const Dims& source,
                                       const std::vector<ViewStep>& steps) {
   const int64_t count = CountOf(source);
-  if (count > kMaxTraced) return std::nullopt;
+  if (count > kMaxElementsTraced) return std::nullopt;
   std::vector<int64_t> all(static_cast<size_t>(count));
   std::iota(all.begin(), all.end(), 0);
   Constant elements = MakeInts(source, std::move(all));
   for (const ViewStep& step : steps) {
+    if (!graph.CountTraced(elements.Count())) return std::nullopt;
     const ImportNode& node = graph.node(step.node);
     std::vector<const Constant*> inputs = {&elements};
     for (size_t i = 1; i < node.inputs.size(); ++i) {

@@ -29,7 +29,7 @@ std::optional<ViewChain> ExtendUp(ImportGraph& graph, const ViewChain& chain);
 std::optional<ViewStep> NextView(ImportGraph& graph, int value);
 
 // Returns which element of the source each element at the end of the chain is, in row-major order.
-// Returns nothing for chains of more than 2^25 numbers.
+// Returns nothing for chains of more than 2^25 numbers, and after CountTraced() returned false.
 std::optional<Constant> TraceElements(ImportGraph& graph, const Dims& source,
                                       const std::vector<ViewStep>& steps);
 
