@@ -57,6 +57,20 @@ TEST(FineTuneTest, TheLastLayerIsNewAndTheSoftmaxALoss) {
   EXPECT_FALSE(tuned.net.layer(1).transform_param().mirror());
 }
 
+TEST(FineTuneTest, ScoresAreNotRectified) {
+  TestModel model;
+  model.Input("x", {1, 3, 2, 2}).Floats("w", {2, 3, 1, 1}, Rising(6));
+  model.Node("Conv", {"x", "w"}, {"a"}, "conv").Node("Relu", {"a"}, {"b"}, "relu");
+  model.Node("GlobalAveragePool", {"b"}, {"c"}, "pool").Node("Flatten", {"c"}, {"y"}, "flat");
+  model.Output("y");
+  const FineTuneNet tuned = MakeFineTuneNet(model.Import(), Options(), true);
+  std::vector<std::string> layers;
+  for (const caffe::LayerParameter& layer : tuned.net.layer()) layers.push_back(layer.name());
+  EXPECT_THAT(layers, ElementsAre("data", "conv_new", "pool", "flat", "loss"));
+  EXPECT_EQ(tuned.net.layer(2).bottom(0), "conv_new");
+  EXPECT_EQ(tuned.score, "flat");
+}
+
 TEST(FineTuneTest, WithoutATestSetThereIsNoTest) {
   const FineTuneNet tuned = MakeFineTuneNet(Classifier().Import(), Options(), false);
   EXPECT_EQ(tuned.net.layer(tuned.net.layer_size() - 1).name(), "loss");

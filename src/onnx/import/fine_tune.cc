@@ -97,6 +97,27 @@ int FindLastLayer(const caffe::NetParameter& net, std::string blob) {
   return -1;
 }
 
+// Lets all layers from `first` on, and the score, use `blob` in place of `old`.
+void ReplaceBlob(int first, const std::string& old, const std::string& blob,
+                 caffe::NetParameter* net, std::string* score) {
+  for (int i = first; i < net->layer_size(); ++i) {
+    std::ranges::replace(*net->mutable_layer(i)->mutable_bottom(), old, blob);
+    std::ranges::replace(*net->mutable_layer(i)->mutable_top(), old, blob);
+  }
+  if (*score == old) *score = blob;
+}
+
+// Removes the rectifiers of the scores, which follow layer `last` in some nets: a class whose
+// scores are all negative at the start would never learn.
+void RemoveRectifiers(int last, caffe::NetParameter* net, std::string* score) {
+  for (int i = net->layer_size(); --i > last;) {
+    const LayerParameter layer = net->layer(i);
+    if (layer.type() != "ReLU" && layer.type() != "Clip") continue;
+    net->mutable_layer()->DeleteSubrange(i, 1);
+    ReplaceBlob(i, layer.top(0), layer.bottom(0), net, score);
+  }
+}
+
 // Gives layer `index` another name, number of outputs and start values.
 void ReplaceLastLayer(int index, int64_t classes, FineTuneNet* tuned) {
   LayerParameter* const layer = tuned->net.mutable_layer(index);
@@ -105,11 +126,7 @@ void ReplaceLastLayer(int index, int64_t classes, FineTuneNet* tuned) {
   const std::string old_top = layer->top(0);
   layer->set_name(tuned->new_layer);
   layer->set_top(0, tuned->new_layer);
-  for (int i = index + 1; i < tuned->net.layer_size(); ++i) {
-    std::ranges::replace(*tuned->net.mutable_layer(i)->mutable_bottom(), old_top, tuned->new_layer);
-    std::ranges::replace(*tuned->net.mutable_layer(i)->mutable_top(), old_top, tuned->new_layer);
-  }
-  if (tuned->score == old_top) tuned->score = tuned->new_layer;
+  ReplaceBlob(index + 1, old_top, tuned->new_layer, &tuned->net, &tuned->score);
   caffe::FillerParameter filler;
   filler.set_type("gaussian");
   filler.set_std(0.01f);
@@ -200,6 +217,7 @@ FineTuneNet MakeFineTuneNet(const ImportedNet& imported, const FineTuneOptions& 
                         EscapeControl(imported.first_output),
                         "'; write the loss and the last layer yourself"));
   }
+  RemoveRectifiers(last, &layers, &tuned.score);
   tuned.net.set_name(imported.net.name());
   for (const bool training : {true, false}) {
     if (!training && options.test_source.empty()) continue;
