@@ -45,9 +45,11 @@ def randomize(net):
     """Changes what a new net has as zeros, ones or tiny numbers."""
     with torch.no_grad():
         for name, value in [*net.named_parameters(), *net.named_buffers()]:
-            if name.endswith("running_mean") or name in ("class_token", "heads.head.weight"):
+            is_small = name.endswith(("running_mean", "bias"))
+            if is_small or name in ("class_token", "heads.head.weight"):
                 value.uniform_(-0.1, 0.1)
-            if name.endswith("running_var"):
+            is_factor = value.dim() == 1 and name.endswith("weight")
+            if is_factor or name.endswith("running_var"):
                 value.uniform_(0.5, 1.5)
             if name.endswith("layer_scale"):
                 value.uniform_(0.1, 1)
