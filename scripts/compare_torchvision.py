@@ -85,14 +85,14 @@ def run(*command):
         sys.exit(f"{' '.join(command)}: {done.stderr}")
 
 
-def probabilities(net, pixels, side):
+def logits(net, pixels, side):
     """Of pixels in the order blue, green, red, from 0 to 255."""
     image = torch.from_numpy(pixels)
     if side == 224:
         image = image.flip(1) / 255
         image = (image - torch.tensor(MEAN).view(1, 3, 1, 1)) / torch.tensor(SPREAD).view(1, 3, 1, 1)
     with torch.no_grad():
-        return net(image).softmax(1).numpy()
+        return net(image)
 
 
 def compare(trainer, folder, work):
@@ -102,13 +102,15 @@ def compare(trainer, folder, work):
     net = make().eval()
     randomize(net)
     weights, pixels, out = work / f"{folder}.safetensors", work / "pixels.npz", work / "prob.npz"
-    write_safetensors(weights, net.state_dict())
     image = np.random.default_rng(1).uniform(0, 255, (BATCH, 3, side, side)).astype(np.float32)
     np.savez(pixels, data=image)
+    last = [module for module in net.modules() if isinstance(module, torch.nn.Linear)][-1]
+    last.weight.data /= logits(net, image, side).std()  # else a probability is 1 and the others 0
+    write_safetensors(weights, net.state_dict())
     model = f"--model={ROOT}/models/{folder}/{name}.prototxt"
     run(trainer, "features", model, f"--weights={weights}", f"--input={pixels}", "--blobs=prob",
         f"--out={out}", "--force")
-    want = probabilities(net, image, side)
+    want = logits(net, image, side).softmax(1).numpy()
     worst = np.abs(np.load(out)["prob"] - want).max() / want.max()
     own, back = work / f"{folder}.caffemodel", work / "back.safetensors"
     run(trainer, "export", model, f"--weights={weights}", f"--out={own}", "--force")

@@ -84,6 +84,15 @@ TEST(PackTest, StandsForNetWeightsAndLabels) {
   const Outcome of_pack = job.MustRun({"predict", "--model=m.trainer", "0.pgm"});
   EXPECT_EQ(of_pack.out, of_run.out);
   EXPECT_THAT(of_pack.out, HasSubstr("nine lives"));
+  EXPECT_EQ(
+      job.MustRun({"predict", "--run=run", "--weights=m.trainer", "--labels=names.txt", "0.pgm"})
+          .out,
+      of_run.out);
+  job.MustRun({"export", "--model=m.trainer", "--out=m.onnx"});
+  EXPECT_THAT(ReadText(job.folder() / "m.onnx"), HasSubstr("nine lives"));
+  WriteText(job.folder() / "map.txt", "ip.0 fc.weight\nip.1 fc.bias\n");
+  job.MustRun({"export", "--model=m.trainer", "--names=map.txt", "--out=torch.safetensors"});
+  EXPECT_THAT(ReadText(job.folder() / "torch.safetensors"), HasSubstr("\"fc.weight\""));
   EXPECT_THAT(job.MustRun({"show", "m.trainer"}).out,
               AllOf(StartsWith("net         small, 7850 parameters\n"),
                     HasSubstr("trained     finished at iteration 20 of 20"),
@@ -104,6 +113,13 @@ TEST(PackTest, RefusesWhatIsNoPack) {
   ExpectRefused(job, job.Run({"predict", "--model=part.trainer", "0.pgm"}), 65, "part.trainer: ");
   ExpectRefused(job, job.Run({"show", "net.prototxt"}), 64,
                 "net.prototxt is not a pack of 'trainer pack'");
+  const Outcome checked = job.Run({"check", "--solver=solver.prototxt", "--weights=part.trainer"});
+  EXPECT_EQ(checked.exit_code, 65);
+  EXPECT_THAT(checked.err + checked.out,
+              AllOf(HasSubstr("part.trainer: the archive is truncated"),
+                    HasSubstr("check: 1 error")));  // the rest was checked, too
+  ExpectRefused(job, job.Run({"sample", "--model=net.prototxt", "--out=x.png"}), 64,
+                "'trainer sample' needs --weights=FILES, or a pack as --model");
   ExpectRefused(job, job.Run({"show"}), 64, "'trainer show' needs either --model=FILE or ");
   ExpectRefused(job, job.Run({"pack", "--run=run", "--out=m.trainer"}), 73, "",
                 "m.trainer: the file already exists");
