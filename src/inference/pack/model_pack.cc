@@ -59,8 +59,7 @@ ModelPack OpenPack(const std::string& path) {
     AddMemoryFile(JoinPath(path, member.name), member.content);
     member.content = std::string();  // not twice in memory
   }
-  return {.card = JoinPath(path, kPackCardName),
-          .net = JoinPath(path, kPackNetName),
+  return {.net = JoinPath(path, kPackNetName),
           .weights = JoinPath(path, kPackWeightsName),
           .labels = HasMember(members, kPackLabelsName) ? JoinPath(path, kPackLabelsName) : ""};
 }

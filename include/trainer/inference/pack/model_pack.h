@@ -21,7 +21,7 @@ inline constexpr char kPackTableName[] = "table.json";
 // Paths of the members of a pack that was opened: "m.trainer/deploy.prototxt". All functions that
 // read files find them, in memory, until a MemoryFilesScope or the program ends.
 struct ModelPack {
-  std::string card, net, weights;
+  std::string net, weights;
   std::string labels;  // "" if the pack has none
 };
 

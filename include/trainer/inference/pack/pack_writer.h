@@ -15,10 +15,10 @@ struct PackOptions {
   std::string out = "";
 };
 
-// Writes a pack, which OpenPack reads. Equal models give equal bytes. Returns a line for the user.
-// Throws as ResolvePredictionTarget, InferenceNet and MergeImageFlags do, kConfig for a net without
-// an Input layer, kData if a layer of the net has no weights or the names of the classes do not
-// fit, and as WriteSealedTar does.
+// Writes a pack, which OpenPack reads. Equal options and files give equal bytes. Returns a line for
+// the user. Throws as ResolvePredictionTarget, InferenceNet and MergeImageFlags do, kConfig for a
+// net without an Input layer, kData if a layer of the net has no weights or the names of the
+// classes do not fit, and as WriteSealedTar does.
 std::string WriteModelPack(const PackOptions& options);
 
 }  // namespace trainer
