@@ -21,6 +21,7 @@ TEST(JsonReaderTest, ReadsMembersOfTheirTypeAndElseTheFallback) {
   EXPECT_EQ(JsonNumber(*json, "missing"), 0);
   EXPECT_EQ(JsonInteger(*json, "ranks"), 2);
   EXPECT_EQ(JsonInteger(*json, "missing", -1), -1);
+  EXPECT_EQ(JsonInteger(*json, "none", -1), -1);
   EXPECT_EQ(JsonInteger(*ParseJsonObject(R"({"n": 1e300})"), "n"), int64_t{1} << 53);
   EXPECT_EQ(JsonInteger(*ParseJsonObject(R"({"n": -2.6})"), "n"), -3);
   ASSERT_NE(JsonField(*json, "list"), nullptr);

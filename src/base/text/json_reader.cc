@@ -31,7 +31,7 @@ int64_t JsonInteger(const JsonElement& value) {
 
 int64_t JsonInteger(const JsonObject& json, const std::string& name, int64_t fallback) {
   const JsonElement* const value = JsonField(json, name);
-  return value == nullptr ? fallback : JsonInteger(*value);
+  return value != nullptr && value->has_number_value() ? JsonInteger(*value) : fallback;
 }
 
 std::string JsonText(const JsonObject& json, const std::string& name) {

@@ -23,7 +23,7 @@ double JsonNumber(const JsonObject& json, const std::string& name, double fallba
 // Returns a number as a whole number from -2^53 to 2^53, the nearest one. Returns 0 if it has
 // another type.
 int64_t JsonInteger(const JsonElement& value);
-// Returns a member in the same way, or `fallback` if it is missing.
+// Returns a member in the same way, or `fallback` if it is missing or has another type.
 int64_t JsonInteger(const JsonObject& json, const std::string& name, int64_t fallback = 0);
 // Returns a member that is a string, or "" if it is missing or has another type.
 std::string JsonText(const JsonObject& json, const std::string& name);
