@@ -15,6 +15,9 @@
 namespace trainer {
 namespace {
 
+// Numbers are read and written as they are in memory.
+static_assert(std::endian::native == std::endian::little);
+
 constexpr size_t kLengthBytes = 8;
 constexpr size_t kAlignment = 8;  // of the numbers in the file
 constexpr char kChecksumKey[] = "trainer.crc32c";
