@@ -6,6 +6,7 @@
 #include "in_process.h"
 #include "job.h"
 #include "support/protobuf_maps.h"
+#include "trainer/base/file/memory_file.h"
 
 namespace trainer {
 namespace {
@@ -100,7 +101,9 @@ TEST(PackTest, StandsForNetWeightsAndLabels) {
   EXPECT_THAT(job.MustRun({"show", "--model=m.trainer"}).out, HasSubstr("InnerProduct"));
   job.MustRun({"time", "--model=m.trainer", "--phase=TEST", "--iterations=1"});
   job.MustRun({"check", "--model=m.trainer", "--phase=TEST"});
+  EXPECT_TRUE(IsMemoryFile("m.trainer/weights.safetensors"));
   EXPECT_EQ(job.Train({"--weights=m.trainer", "--set=snapshot_prefix=\"again\""}).exit_code, 0);
+  EXPECT_FALSE(IsMemoryFile("m.trainer/weights.safetensors")) << "a run keeps the pack in memory";
 }
 
 TEST(PackTest, RefusesWhatIsNoPack) {
