@@ -150,11 +150,11 @@ def deeplab(pyramid=False):
     x = n.conv("conv2", n.pool("pool2", x, 3, 1, pad=1), 8, 3, pad=2, dilation=2)
     if pyramid:
         parts = [x]
-        for bins, kernel in ((1, 22), (2, 11), (3, 8)):
+        for bins, kernel in ((1, 21), (2, 11), (3, 7)):
             y = n.pool(f"pool_{bins}", x, kernel, kernel, "AVE")
             y = n.conv(f"pyramid_{bins}", y, 4, 1)
             parts.append(n.layer("Interp", f"interp_{bins}", y,
-                                 interp_param={"height": 22, "width": 22}))
+                                 interp_param={"height": 21, "width": 21}))
         score = n.conv("score", n.concat("pyramid", parts), 5, 3, pad=1, relu=False)
     else:
         scores = [n.conv(f"fc8_{rate}", x, 5, 3, relu=False, pad=rate, dilation=rate)
