@@ -221,6 +221,7 @@ layer { name: "y" type: "DetectionOutput" bottom: "loc" bottom: "conf" bottom: "
   const Exported exported(with_eta("1"), options);
   EXPECT_THAT(exported.Nodes(), HasSubstr("y/NonMaxSuppression: NonMaxSuppression("));
   EXPECT_EQ(Exported::Shapes(exported.graph().output()), "y (1, 1, ?, 7)");
+  EXPECT_THAT(exported.Nodes(), HasSubstr("y/Max: Max("));  // of corners in the wrong order
   ExpectExportRefused(with_eta("0.9"), "eta changes the overlap that is allowed");
 }
 

@@ -88,6 +88,19 @@ std::string AddCandidateScores(const LayerExport& layer, const DetectionFields& 
   return graph.Add("Where", {graph.Add("GreaterOrEqual", {scores, least}), scores, none});
 }
 
+// Returns the boxes for the suppression. A box whose end is before its start overlaps no other in
+// Caffe, but NonMaxSuppression swaps the two, so the end is moved to the start. CENTER_SIZE gives
+// no such boxes.
+std::string AddOrderedBoxes(const LayerExport& layer, const DetectionFields& f,
+                            const std::string& boxes) {
+  const caffe::DetectionOutputParameter& p = layer.proto().detection_output_param();
+  if (p.code_type() == caffe::PriorBoxParameter::CENTER_SIZE) return boxes;
+  GraphWriter& graph = layer.graph();
+  const int64_t last = f.box_classes == 1 ? 2 : 3;
+  const GraphWriter::Names ends = graph.Split(boxes, last, {2, 2});
+  return graph.Add("Concat", {ends[0], graph.Add("Max", ends)}, {{"axis", last}});
+}
+
 // Columns (K, 1) of whole numbers, one row per detection: the item, and class * priors + prior.
 struct Detections {
   std::string item, place;
@@ -98,9 +111,9 @@ Detections AddSuppression(const LayerExport& layer, const DetectionFields& f,
                           const std::string& boxes, const std::string& scores) {
   GraphWriter& graph = layer.graph();
   const bool shared = f.box_classes == 1;
-  std::string of_boxes = boxes, of_scores = scores;
+  std::string of_boxes = AddOrderedBoxes(layer, f, boxes), of_scores = scores;
   if (!shared) {  // each class of each item is an item of its own
-    of_boxes = graph.Reshape(graph.Transpose(boxes, {0, 2, 1, 3}), {-1, f.priors, 4});
+    of_boxes = graph.Reshape(graph.Transpose(of_boxes, {0, 2, 1, 3}), {-1, f.priors, 4});
     of_scores = graph.Reshape(scores, {-1, 1, f.priors});
   }
   const std::string chosen =
