@@ -25,13 +25,14 @@ def ssd(kind="vgg", classes=4, **output):
             "across_spatial": False, "channel_shared": False})
     second = n.conv("conv5", n.pool("pool4", x, 3, 2), 12, 3, pad=6, dilation=6)
     third = n.conv("conv6", second, 12, 3, pad=1, stride=2)
+    of_class = 1 if output.get("share_location", True) else classes
     locations, scores, priors = [], [], []
     for name, feature, size in (("a", first, 8), ("b", second, 16), ("c", third, 28)):
         fields = {"min_size": size, "max_size": size + 8, "aspect_ratio": 2, "flip": True,
                   "clip": name == "c", "variance": [0.1, 0.1, 0.2, 0.2], "offset": 0.5}
         if name == "b":
             fields["step"] = 8
-        locations.append(flat_head(n, f"{name}_loc", feature, 16))
+        locations.append(flat_head(n, f"{name}_loc", feature, 16 * of_class))
         scores.append(flat_head(n, f"{name}_conf", feature, 4 * classes))
         priors.append(n.layer("PriorBox", f"{name}_priorbox", [feature, "data"],
                               prior_box_param=fields))
@@ -388,6 +389,7 @@ DENSE_NETS = {
     "ssd_vgg": ssd,
     "ssd_mobilenet": lambda: ssd("mobilenet"),
     "ssd_all_boxes": lambda: ssd(code_type="CORNER_SIZE", keep_top_k=-1),
+    "ssd_own_boxes": lambda: ssd(share_location=False, background_label_id=1),
     "ssd_no_background": lambda: ssd(background_label_id=-1, code_type="CORNER",
                                      variance_encoded_in_target=True),
     "ssd_nothing_found": lambda: ssd(confidence_threshold=0.999),
