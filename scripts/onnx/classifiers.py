@@ -82,7 +82,7 @@ def googlenet(norm=False):
 
 def inception_v3(residual=False):
     """Asymmetric kernels, average pooling with padding, branches with strides."""
-    n = NetText("InceptionV3", data=[1, 3, 43, 43])
+    n = NetText("InceptionV3", data=[1, 3, 47, 47])
     x = n.conv_norm("conv0", "data", 8, 3, stride=2)
     x = n.pool("pool0", n.conv_norm("conv1", x, 8, 3, pad=1), 3)
     a = n.conv_norm("mixed/7x1", n.conv_norm("mixed/1x7", n.conv_norm("mixed/1", x, 8, 1), 8, (1, 7),
