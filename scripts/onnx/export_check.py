@@ -112,7 +112,10 @@ def difference(name, expected, actual):
         raise RuntimeError(f"'{name}' has shape {shape}, and {expected.shape} in the net")
     if expected.size == 0:
         return 0.0
-    apart = np.abs(expected.astype(np.float64) - actual.reshape(expected.shape)).max()
+    actual = actual.reshape(expected.shape)
+    if not (np.isfinite(expected).all() and np.isfinite(actual).all()):
+        return 0.0 if np.array_equal(expected, actual, equal_nan=True) else float("inf")
+    apart = np.abs(expected.astype(np.float64) - actual).max()
     return float(apart / max(np.abs(expected).max(), 1e-6))
 
 

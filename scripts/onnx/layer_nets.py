@@ -25,6 +25,13 @@ def after_convolution(kind, **params):
     return n
 
 
+def norms_after_inner_product():
+    n = NetText("Norms", x=[3, 2, 5])
+    x = n.norm(n.fc("ip", "x", 4, transpose=True), relu=False)
+    n.layer("Bias", "y", n.inplace("BatchNorm", x, batch_norm_param={"scale_bias": True}))
+    return n
+
+
 def pooling(**fields):
     return one("Pooling", pooling_param={"kernel_size": 3, "stride": 2, **fields})
 
@@ -124,6 +131,7 @@ LAYER_NETS = {
     "BatchNorm_folded": lambda: after_convolution("BatchNorm"),
     "BatchNorm_of_batch": lambda: one("BatchNorm", batch_norm_param={"use_global_stats": False}),
     "BatchNorm_nvidia": lambda: one("BatchNorm", [3, 5], batch_norm_param={"scale_bias": True}),
+    "BatchNorm_folded_rows": norms_after_inner_product,
     "BatchReindex": reindexed,
     "Bias": lambda: one("Bias", bias_param={"axis": 2, "num_axes": 2}),
     "Bias_folded": lambda: after_convolution("Bias"),
@@ -167,6 +175,8 @@ LAYER_NETS = {
     "InnerProduct": lambda: one("InnerProduct", inner_product_param={"num_output": 5}),
     "InnerProduct_axis": lambda: one("InnerProduct",
                                      inner_product_param={"num_output": 5, "axis": 2}),
+    "InnerProduct_items": lambda: one("InnerProduct", [2, 3, 4],
+                                      inner_product_param={"num_output": 5, "axis": 0}),
     "InnerProduct_transposed": lambda: one("InnerProduct", inner_product_param={
         "num_output": 5, "transpose": True, "bias_term": False}),
     "Interp": lambda: one("Interp", interp_param={"height": 13, "width": 5}),
@@ -207,11 +217,16 @@ LAYER_NETS = {
     "Pooling_places": pooling_places,
     "Pooling_average": lambda: pooling(pool="AVE"),
     "Pooling_average_padded": lambda: pooling(pool="AVE", pad=1, kernel_size=4, stride=3),
+    "Pooling_average_uneven": lambda: one("Pooling", [2, 3, 8, 9], pooling_param={
+        "pool": "AVE", "kernel_h": 3, "kernel_w": 2, "stride_h": 3, "stride_w": 2, "pad_h": 1,
+        "pad_w": 0}),
     "Pooling_average_floor": lambda: pooling(pool="AVE", pad=1, round_mode="FLOOR"),
     "Pooling_stochastic": lambda: pooling(pool="STOCHASTIC"),
     "Pooling_global": lambda: one("Pooling", pooling_param={"global_pooling": True}),
     "Power": lambda: one("Power", power_param={"power": 1.5, "scale": 2, "shift": 0.5}),
     "RBM": lambda: one("RBM", rbm_param={"num_output": 5}),
+    "RBM_visible": lambda: one("RBM", [3, 5], rbm_param={
+        "output": "VISIBLE", "num_visible": 7, "visible": "GAUSSIAN"}),
     "RNN": lambda: recurrent("RNN"),
     "RNN_exposed": lambda: recurrent("RNN", exposed=True, fixed=True),
     "ROIPooling": lambda: regions("ROIPooling", roi_pooling_param={

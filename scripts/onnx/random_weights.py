@@ -110,7 +110,10 @@ def parameter_shapes(layer, shapes):
     if kind == "Parameter":
         return [list(layer.parameter_param.shape.dim)]
     if kind == "RBM":
-        visible, hidden = int(np.prod(first[1:])), layer.rbm_param.num_output
+        param, inputs = layer.rbm_param, int(np.prod(first[1:]))
+        visible, hidden = inputs, param.num_output
+        if param.output == param.VISIBLE:
+            visible, hidden = param.num_visible, inputs
         return [[hidden, visible], [hidden], [visible]]
     return []
 
@@ -154,9 +157,15 @@ def random_weights(protos, net, shown, rng):
     return made.SerializeToString()
 
 
+def takes_negative_numbers(layer):
+    stochastic = layer.pooling_param.pool == layer.pooling_param.STOCHASTIC
+    return layer.type not in ("Log", "Power", "RBM") and not stochastic
+
+
 def random_inputs(net, integers, rng):
     """Numbers for the Input layers. `integers` are the ends of inputs of whole numbers. Inputs
     called rois are boxes (image, x1, y1, x2, y2) in images of the first input."""
+    least = -1 if all(map(takes_negative_numbers, net.layer)) else 0
     inputs = {}
     for layer in net.layer:
         if layer.type != "Input":
@@ -164,7 +173,7 @@ def random_inputs(net, integers, rng):
         for i, top in enumerate(layer.top):
             shapes = layer.input_param.shape
             dims = list(shapes[i if len(shapes) > 1 else 0].dim)
-            values = rng.uniform(0, 1, dims)
+            values = rng.uniform(least, 1, dims)
             if top in integers:
                 values = rng.integers(0, integers[top], dims)
             if top == "rois":
