@@ -70,6 +70,18 @@ std::unique_ptr<Device> MakePredictorDevice(int gpu) {
   return MakeGpuDevice({.id = gpu});
 }
 
+// Throws kConfig for a detector, whose output has as many rows as it finds, if the rows could not
+// be told apart.
+void CheckDynamicOutput(const Net& net, const std::string& output, int64_t images, int crops) {
+  const Graph& graph = net.graph();
+  const bool is_dynamic = graph.values[graph.latest_by_name.at(output)].is_dynamic;
+  if (!is_dynamic || (images == 1 && crops == 1)) return;
+  throw Error(ErrorCode::kConfig,
+              Join("output '", output,
+                   "' has another number of rows for each image; set PredictorOptions::batch to 1, "
+                   "and leave --oversample out of the comment in the net's file"));
+}
+
 // Returns the shape of an item of a batch.
 std::vector<int64_t> ItemShape(const Shape& batch) {
   return {batch.dims().begin() + 1, batch.dims().end()};
@@ -111,12 +123,13 @@ struct Predictor::Loaded {
         device(MakePredictorDevice(options.gpu)),
         net(target.net, *device, {.state = target.state}),
         input(ImageInput(net.net()).value),
-        output(ChooseScores(net.net(), options.output).value),
+        output(ChooseScores(net.net(), options.output)),
         input_shape(ItemShape(input.shape)),
-        output_shape(ItemShape(output.shape)),
-        labels(ReadClassNamesOfRun(target.class_names, output.shape.Count(1))) {
+        output_shape(ItemShape(output.value.shape)),
+        labels(ReadClassNamesOfRun(target.class_names, output.value.shape.Count(1))) {
     net.LoadAllWeights(target.weights);
     preprocess = ResolvePreprocessOptions({}, target.net);
+    CheckDynamicOutput(net.net(), output.name, input.shape[0], preprocess.oversample ? 10 : 1);
     // The files of a pack are removed from memory after the constructor.
     if (IsMemoryFile(preprocess.mean_file)) preprocessor.emplace(input.shape, preprocess);
   }
@@ -129,26 +142,35 @@ struct Predictor::Loaded {
 
   std::vector<float> Run(const float* values, size_t items) {
     const auto batch = static_cast<size_t>(input.shape[0]);
-    const auto in = static_cast<size_t>(input.shape.Count(1)),
-               out = static_cast<size_t>(output.shape.Count(1));
-    std::vector<float> filled(batch * in), computed(batch * out), result;
+    const auto in = static_cast<size_t>(input.shape.Count(1));
+    std::vector<float> filled(batch * in), computed, result;
     for (size_t done = 0; done < items; done += batch) {
       const size_t count = std::min(batch, items - done);
       std::ranges::fill(std::copy_n(values + done * in, count * in, filled.begin()), filled.end(),
                         0.0f);
       net.net().WriteNchw(filled, input);
       net.net().Forward();
-      net.net().ReadNchw(output, computed);
-      result.insert(result.end(), computed.begin(),
-                    computed.begin() + static_cast<std::ptrdiff_t>(count * out));
+      const Tensor now = OutputOfLastPass();
+      computed.resize(static_cast<size_t>(now.Count()));
+      net.net().ReadNchw(now, computed);
+      result.insert(
+          result.end(), computed.begin(),
+          computed.begin() + static_cast<std::ptrdiff_t>(computed.size() / batch * count));
     }
     return result;
+  }
+
+  // Returns the output with the shape of the last pass, which differs from that of `output` if a
+  // detector has found fewer boxes.
+  Tensor OutputOfLastPass() {
+    return std::ranges::find(net.net().outputs(), output.name, &NetOutput::name)->value;
   }
 
   // Returns the mean output of the crops of one image.
   std::vector<float> RunCrops(const std::vector<float>& crops) {
     const auto count = crops.size() / static_cast<size_t>(input.shape.Count(1));
     std::vector<float> rows = Run(crops.data(), count);
+    if (count == 1) return rows;
     const size_t row = rows.size() / count;
     for (size_t i = row; i < rows.size(); ++i) rows[i % row] += rows[i];
     rows.resize(row);
@@ -159,7 +181,8 @@ struct Predictor::Loaded {
   PredictionTarget target;
   std::unique_ptr<Device> device;
   InferenceNet net;
-  Tensor input, output;
+  Tensor input;
+  NetOutput output;
   std::vector<int64_t> input_shape, output_shape;
   std::vector<std::string> labels;
   PreprocessOptions preprocess;

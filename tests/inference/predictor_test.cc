@@ -8,6 +8,7 @@
 
 #include "inference/digits_net.h"
 #include "trainer/base/file/memory_file.h"
+#include "trainer/checkpoint/model_file.h"
 #include "trainer/config/blob.h"
 #include "trainer/inference/pack/pack_writer.h"
 #include "trainer/inference/predict/classifier.h"
@@ -172,6 +173,32 @@ TEST_F(PredictorTest, ThrowsOneKindOfErrorAndPrintsNothing) {
   EXPECT_EQ(Refusal([&] { predictor.Predict(image); })->code(), 64);
   EXPECT_EQ(testing::internal::GetCapturedStdout(), "");
   EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
+}
+
+TEST_F(PredictorTest, AnOutputHasTheRowsOfTheLastPass) {
+  PredictorOptions options = Options();
+  options.model = digits_.folder().Write("filter.prototxt", R"(
+layer { name: "data" type: "Input" top: "data"
+  input_param { shape { dim: 1 dim: 1 dim: 28 dim: 28 } } }
+layer { name: "ip" type: "InnerProduct" bottom: "data" top: "ip"
+  inner_product_param { num_output: 10 bias_term: false } }
+layer { name: "sum" type: "Reduction" bottom: "ip" top: "sum" reduction_param { axis: 1 } }
+layer { name: "filter" type: "Filter" bottom: "ip" bottom: "sum" top: "kept" }
+)");
+  options.weights = {digits_.folder() / "filter.caffemodel"};
+  caffe::NetParameter model = ReadModel(Options().weights[0]);
+  for (caffe::LayerParameter& layer : *model.mutable_layer()) {
+    if (layer.name() == "ip") layer.mutable_blobs()->DeleteSubrange(1, 1);  // the bias
+  }
+  WriteModel(options.weights[0], model);
+  Predictor predictor(options);
+  const std::vector<float> dark(28 * 28, 0.0f), bright(28 * 28, 1.0f);
+  EXPECT_THAT(predictor.Run(bright.data(), 1), SizeIs(10));
+  EXPECT_THAT(predictor.Run(dark.data(), 1), IsEmpty());
+  options.batch = 2;
+  const std::optional<PredictorError> error = Refusal([&] { Predictor{options}; });
+  EXPECT_EQ(error->code(), 78);
+  EXPECT_THAT(error->what(), HasSubstr("set PredictorOptions::batch to 1"));
 }
 
 TEST_F(PredictorTest, MissingWeightsAreAnError) {

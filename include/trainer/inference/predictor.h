@@ -11,7 +11,8 @@
 
 namespace trainer {
 
-// Thrown by Predictor. what() is one line: the file, what is wrong with it, and what to try.
+// Thrown by Predictor. what() says which file is wrong, why, and what to try. If it quotes a line
+// of the net's file, it has several lines; else one.
 class PredictorError : public std::runtime_error {
  public:
   PredictorError(int code, const std::string& message) : std::runtime_error(message), code_(code) {}
@@ -48,8 +49,9 @@ struct PredictorImage {
 };
 
 // A trained net with its weights. All functions throw PredictorError, and nothing else; they print
-// nothing and do not end the process. An object may be used by one thread at a time; several
-// objects by several threads.
+// nothing and do not end the process. (PredictFile logs through glog when it meets the first image
+// of 16 bits per channel or of several pages.) An object may be used by one thread at a time;
+// several objects by several threads.
 class Predictor {
  public:
   // Loads the net. Layers whose weights are missing are an error. During this call the process logs
@@ -59,7 +61,8 @@ class Predictor {
   Predictor(Predictor&&) noexcept;
   Predictor& operator=(Predictor&&) noexcept;
 
-  // Return the shape of one item: {3, 227, 227} is channels, height, width.
+  // Return the shape of one item: {3, 227, 227} is channels, height, width. A detector returns as
+  // many rows as it finds, at most those of output_shape(), and needs a batch of 1.
   const std::vector<std::int64_t>& input_shape() const;
   const std::vector<std::int64_t>& output_shape() const;
   // Returns the names of the classes if the run or the one file has them; else nothing.
