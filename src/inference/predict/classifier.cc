@@ -26,10 +26,10 @@ NetOutput ChooseScores(const Net& net, const std::string& name) {
                      "; it must have one row of scores for each of the ", batch, " images"));
   }
   throw Error(ErrorCode::kUsage,
-              Join(name.empty() ? "the net has several outputs; choose one with --output"
+              Join(name.empty() ? "the net has several outputs; choose one with --output."
                                 : Join("--output: the net has no output '", EscapeControl(name),
                                        "'.", DidYouMean(name, names)),
-                   ". It has ", EscapeControl(JoinList(names))));
+                   " It has ", EscapeControl(JoinList(names))));
 }
 
 Classifier::Classifier(Net& net, const std::string& output, const PreprocessOptions& options)

@@ -123,10 +123,10 @@ NetOutput ChooseTableOutput(const Net& net, const std::string& name, int64_t ite
   }
   throw Error(
       ErrorCode::kUsage,
-      EscapeControl(Join(name.empty() ? "the net has several outputs; choose one with --output"
+      EscapeControl(Join(name.empty() ? "the net has several outputs; choose one with --output."
                                       : Join("--output: the net has no output '", name, "'.",
                                              DidYouMean(name, names)),
-                         ". It has ", JoinList(names))));
+                         " It has ", JoinList(names))));
 }
 
 std::unique_ptr<AnswerSink> OpenAnswers(const TablePredictionOptions& options,
