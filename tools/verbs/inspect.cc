@@ -38,7 +38,7 @@ class InspectVerb final : public Verb {
                    "between slashes: /conv.*/");
     flags.Bind(&shape_, "shape", "C,H,W",
                "for --run, if the data of the run is not there: the shape of an image");
-    DeclareImages(flags, &image_flags_);
+    DeclarePreprocessing(flags, &image_flags_);
     DeclareNetChanges(flags, &target_.model);
     DeclareDevice(flags, &device_);
   }
@@ -69,11 +69,6 @@ class InspectVerb final : public Verb {
   // Throws kUsage for flags that do not fit, and kCannotCreate if --out exists.
   void CheckFlags() {
     if (images_.empty()) throw Error(ErrorCode::kUsage, "'trainer inspect' needs an image");
-    if (image_flags_.oversample || !image_flags_.list.empty()) {
-      throw Error(ErrorCode::kUsage,
-                  "'trainer inspect' shows one crop of one image; leave out --list and "
-                  "--oversample");
-    }
     if (!out_.ends_with(".html")) {
       throw Error(ErrorCode::kUsage, Join("--out=", out_, " must end in .html"));
     }

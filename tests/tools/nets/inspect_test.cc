@@ -59,7 +59,7 @@ TEST(InspectTest, RefusesWhatItCannotShow) {
   };
   refuse({"--run=run"}, 64, "'trainer inspect' needs an image");
   refuse({"0.pgm"}, 64, "'trainer inspect' needs --model=FILE, or --run=DIR");
-  refuse({"--run=run", "--oversample", "0.pgm"}, 64, "leave out --list and --oversample");
+  refuse({"--run=run", "--oversample", "0.pgm"}, 64, "--oversample");
   refuse({"--run=run", "--output=ip", "0.pgm"}, 64, "--output: the net has no output 'ip'");
   refuse({"--run=run", "--layers=conv", "0.pgm"}, 64, "--layers=conv: ");
   refuse({"--run=run", "none.pgm"}, 66, "none.pgm");
