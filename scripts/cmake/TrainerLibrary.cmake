@@ -32,3 +32,5 @@ install(FILES include/trainer/inference/predictor.h
         DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/trainer ${dev})
 install(FILES ${made_package}/trainerConfig.cmake ${made_package}/trainerConfigVersion.cmake
         DESTINATION ${package_folder} ${dev})
+# Debian's folder and name for the terms of the package libtrainer-dev.
+install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/libtrainer-dev RENAME copyright ${dev})

@@ -91,11 +91,13 @@ std::vector<int64_t> ItemShape(const Shape& batch) {
 Image ConvertImage(const PredictorImage& from, int64_t channels) {
   const bool has_size =
       from.height > 0 && from.width > 0 && from.height <= kMaxPixels / std::max(from.width, 1);
-  if (from.pixels == nullptr || !has_size || (from.channels != 1 && from.channels != 3)) {
+  if (!has_size || (from.channels != 1 && from.channels != 3)) {
     throw Error(ErrorCode::kUsage,
-                Join("the image has ", from.pixels == nullptr ? "no pixels, " : "", from.height,
-                     "x", from.width, " pixels and ", from.channels,
+                Join("the image has ", from.height, "x", from.width, " pixels and ", from.channels,
                      " channels; it must have 1 to ", kMaxPixels, " pixels and 1 or 3 channels"));
+  }
+  if (from.pixels == nullptr) {
+    throw Error(ErrorCode::kUsage, "the image has a size, but `pixels` of PredictorImage is null");
   }
   const size_t row = static_cast<size_t>(from.width) * static_cast<size_t>(from.channels);
   if (from.row_bytes != 0 && from.row_bytes < row) {

@@ -162,10 +162,11 @@ TEST_F(PredictorTest, ThrowsOneKindOfErrorAndPrintsNothing) {
   Predictor predictor(Options());
   EXPECT_EQ(Refusal([&] { predictor.PredictFile("none.png"); })->code(), 66);
   PredictorImage image;
-  EXPECT_THAT(Refusal([&] { predictor.Predict(image); })->what(), HasSubstr("no pixels"));
+  EXPECT_THAT(Refusal([&] { predictor.Predict(image); })->what(), HasSubstr("0x0 pixels"));
+  image.height = image.width = 2;
+  EXPECT_THAT(Refusal([&] { predictor.Predict(image); })->what(), HasSubstr("is null"));
   const uint8_t pixels[4] = {};
   image.pixels = pixels;
-  image.height = image.width = 2;
   image.channels = 2;
   EXPECT_THAT(Refusal([&] { predictor.Predict(image); })->what(), HasSubstr("2 channels"));
   image.channels = 1;
