@@ -55,8 +55,10 @@ DecodeNotes Decode(std::string_view bytes, ColorMode colors, BitDepth depth,
       "is not an image: it does not start like a JPEG, PNG, TIFF, binary PGM or binary PPM file");
 }
 
-// Logs each kind of note once.
+// Logs each kind of note once; nothing in a program that uses libtrainer.so but not glog, where the
+// lines would go to stderr.
 void LogNotes(const DecodeNotes& notes, const Image& image, const std::string& name) {
+  if (!google::IsGoogleLoggingInitialized()) return;
   if (notes.lost_bits) {
     LOG_FIRST_N(WARNING, 1) << EscapeControl(
         Join(name,

@@ -161,6 +161,9 @@ TEST_F(PredictorTest, ThrowsOneKindOfErrorAndPrintsNothing) {
   EXPECT_EQ(Refusal([&] { Predictor{options}; })->code(), 64);
   Predictor predictor(Options());
   EXPECT_EQ(Refusal([&] { predictor.PredictFile("none.png"); })->code(), 66);
+  const Image deep = {1, 28, 28, {}, std::vector<float>(28 * 28, 0.5f)};  // 16 bits per channel
+  EXPECT_THAT(predictor.PredictFile(digits_.folder().Write("deep.png", EncodeImage(deep, "png"))),
+              SizeIs(10));
   PredictorImage image;
   EXPECT_THAT(Refusal([&] { predictor.Predict(image); })->what(), HasSubstr("0x0 pixels"));
   image.height = image.width = 2;

@@ -49,9 +49,9 @@ struct PredictorImage {
 };
 
 // A trained net with its weights. All functions throw PredictorError, and nothing else; they print
-// nothing and do not end the process. (PredictFile logs through glog when it meets the first image
-// of 16 bits per channel or of several pages.) An object may be used by one thread at a time;
-// several objects by several threads.
+// nothing and do not end the process. If the process has initialised glog, PredictFile logs the
+// first image of 16 bits per channel and the first of several pages. An object may be used by one
+// thread at a time; several objects by several threads.
 class Predictor {
  public:
   // Loads the net. Layers whose weights are missing are an error. During this call the process logs
