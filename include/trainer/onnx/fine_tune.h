@@ -33,8 +33,8 @@ inline constexpr float kTorchvisionMean[3] = {103.53f, 116.28f, 123.675f};  // b
 // Replaces the Input layer by Data layers, the last layer with weights by one of another name for
 // `classes` classes, and the Softmax by a loss. Removes a rectifier of the scores, which would stop
 // the new layer from learning. `subtracts_mean`: see TakeCaffePixels; without it, pixels are scaled
-// to [0, 1]. Throws kUsage, with the reason, for a net that does not have one image as input and one
-// vector of scores as output.
+// to [0, 1]. Throws kUsage, with the reason, for a net that does not have one image as input and
+// one vector of scores as output.
 FineTuneNet MakeFineTuneNet(const ImportedNet& imported, const FineTuneOptions& options,
                             bool subtracts_mean);
 
