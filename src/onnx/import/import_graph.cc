@@ -15,7 +15,7 @@ namespace {
 constexpr int64_t kOldestOpset = 7, kNewestOpset = 26;
 // A small file can ask for large constants and for many operations. Nodes and rules may compute so
 // many numbers, plus kCopies times those in the file.
-constexpr uint64_t kMaxFoldedNumbers = uint64_t{1} << 27, kCopies = 4;
+constexpr uint64_t kMaxFoldedNumbers = uint64_t{1} << 27, kCopies = 8;
 
 // Throws kData for the model as a whole.
 [[noreturn]] void RefuseModel(const std::string& path, const std::string& why) {
