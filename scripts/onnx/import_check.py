@@ -97,6 +97,9 @@ def make_model(name, file, dynamo):
         options, side = {"weights_backbone": None}, 64
     make = getattr(torchvision.models, name, None) or getattr(torchvision.models.segmentation, name)
     model = make(weights=None, **options).eval()
+    for weight in model.parameters():
+        if not weight.any():  # as the last weight of ViT, without which its output is 0
+            weight.data.normal_(0, 0.1)
     for part in model.modules():
         if isinstance(part, torch.nn.BatchNorm2d):  # with numbers that are not 0 and 1
             part.running_mean.normal_(0, 0.1)
