@@ -58,8 +58,8 @@ std::string PrepareComment(const ImageInputFlags& images, const NetSpec& spec, c
   return ImageComment(flags);
 }
 
-// Returns the layers that `state` keeps as prototxt with `comment` in its first line. Who uses the
-// pack need not give --level and --stage again, so the rules are left out.
+// Returns the layers that `state` keeps as prototxt with `comment` in its first line. Their include
+// and exclude rules are left out, so that the pack is used without --level and --stage.
 std::string NetText(const NetSpec& spec, const caffe::NetState& state, const std::string& comment) {
   caffe::NetParameter proto = spec.proto;
   for (const LayerSpec& layer : FilterLayers(spec, state)) {
