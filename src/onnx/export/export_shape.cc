@@ -88,8 +88,10 @@ void ExportCrop(const LayerExport& layer) {
     ends.push_back(offset + layer.InShape(1)[axis]);
     is_free = is_free || layer.InShape(1).IsFree(axis);
   }
-  std::string end = graph.Ints(ends);
-  if (is_free) {
+  std::string end;
+  if (!is_free) {
+    end = graph.Ints(ends);
+  } else {
     const std::string shape = graph.Add("Shape", {layer.In(1)});
     const std::string lengths = graph.Add("Gather", {shape, graph.Ints(axes)}, {{"axis", 0}});
     end = graph.Add("Add", {lengths, graph.Ints(starts)});
