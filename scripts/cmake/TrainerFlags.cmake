@@ -49,8 +49,8 @@ if(TRAINER_SANITIZE)
 endif()
 
 option(TRAINER_LIBRARY "Build libtrainer.so, for predictions inside other programs" ON)
-# Debian's static libraries are no parts of a shared one, and the runtime of a sanitizer belongs to the
-# program.
+# Debian's static libraries cannot be linked into a shared one, and the runtime of a sanitizer must be
+# in the program.
 if(TRAINER_STATIC OR TRAINER_SANITIZE)
   set(TRAINER_LIBRARY OFF)
 endif()

@@ -16,7 +16,7 @@ set_target_properties(libtrainer PROPERTIES
   SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
 trainer_link_cuda(libtrainer)
 
-# What is in the component dev, nothing else needs, so that a plain `cmake --install` leaves it out.
+# A plain `cmake --install` leaves the component dev out, because the program does not need it.
 include(CMakePackageConfigHelpers)
 set(dev COMPONENT dev EXCLUDE_FROM_ALL)
 set(package_folder ${CMAKE_INSTALL_LIBDIR}/cmake/trainer)

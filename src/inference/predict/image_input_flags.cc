@@ -182,10 +182,9 @@ void LogPreprocessing(const NetSpec& net, const PreprocessComment& comment,
 }
 
 // Adds the flags `used` of the comment to `flags`. A mean file that does not exist in the working
-// folder is looked up in the folder of the net's file, because the two are copied together; of a
-// pack, only there. Throws
-// at the comment's line if a value is wrong, or if the comment does not know the size of the
-// images.
+// folder is looked up in the folder of the net's file, because the two are copied together. The
+// mean file of a pack is only looked up there. Throws at the comment's line if a value is wrong, or
+// if the comment does not know the size of the images.
 ImageInputFlags AddCommentFlags(ImageInputFlags flags, const NetSpec& net, int line,
                                 const std::vector<std::string>& used) {
   const SourceRef where{net.file, line};
