@@ -130,14 +130,20 @@ struct Predictor::Loaded {
         output_shape(ItemShape(output.value.shape)),
         labels(ReadClassNamesOfRun(target.class_names, output.value.shape.Count(1))) {
     net.LoadAllWeights(target.weights);
-    preprocess = ResolvePreprocessOptions({}, target.net);
+    try {
+      preprocess = ResolvePreprocessOptions({}, target.net);
+    } catch (const Error& error) {
+      bad_comment = error;  // Run does not need it
+    }
     CheckDynamicOutput(net.net(), output.name, input.shape[0], preprocess.oversample ? 10 : 1);
     // The files of a pack are removed from memory after the constructor.
     if (IsMemoryFile(preprocess.mean_file)) preprocessor.emplace(input.shape, preprocess);
   }
 
-  // Returns what prepares images. Throws as ImagePreprocessor if the net reads no images.
+  // Returns what prepares images. Throws as ImagePreprocessor if the net reads no images, and as
+  // ResolvePreprocessOptions.
   ImagePreprocessor& Preprocessor() {
+    if (bad_comment) throw Error(*bad_comment);
     if (!preprocessor) preprocessor.emplace(input.shape, preprocess);
     return *preprocessor;
   }
@@ -188,6 +194,7 @@ struct Predictor::Loaded {
   std::vector<int64_t> input_shape, output_shape;
   std::vector<std::string> labels;
   PreprocessOptions preprocess;
+  std::optional<Error> bad_comment;  // why the comment in the net's file cannot be used
   std::optional<ImagePreprocessor> preprocessor;
 };
 

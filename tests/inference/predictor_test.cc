@@ -12,6 +12,7 @@
 #include "trainer/config/blob.h"
 #include "trainer/inference/pack/pack_writer.h"
 #include "trainer/inference/predict/classifier.h"
+#include "trainer/inference/predict/image_input_flags.h"
 #include "trainer/inference/predict/prediction_target.h"
 
 namespace trainer {
@@ -177,6 +178,19 @@ TEST_F(PredictorTest, ThrowsOneKindOfErrorAndPrintsNothing) {
   EXPECT_EQ(Refusal([&] { predictor.Predict(image); })->code(), 64);
   EXPECT_EQ(testing::internal::GetCapturedStdout(), "");
   EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
+}
+
+TEST_F(PredictorTest, ACommentThatCannotBeUsedConcernsImagesAlone) {
+  const std::string path = digits_.WriteImages(1)[0];
+  PredictorOptions options = Options();
+  options.model = digits_.folder().Write(
+      "unknown.prototxt",
+      Join("# To prepare images as its training did: trainer classify --resize=H,W",
+           kUnknownSizeNote, "\n", ReadText(options.model)));
+  Predictor predictor(options);
+  const std::vector<float> values(28 * 28, 0.5f);
+  EXPECT_EQ(predictor.Run(values.data(), 1), Predictor(Options()).Run(values.data(), 1));
+  EXPECT_EQ(Refusal([&] { predictor.PredictFile(path); })->code(), 64);
 }
 
 TEST_F(PredictorTest, AnOutputHasTheRowsOfTheLastPass) {
