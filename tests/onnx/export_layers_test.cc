@@ -29,6 +29,7 @@ void ExpectExportRefused(const std::string& text, const std::string& part) {
 
 TEST(ExportLayersTest, EachLayerTypeHasARule) {
   for (const auto& [type, doc] : LayerDocs()) {
+    if (type.starts_with("Test")) continue;  // of tests/support
     EXPECT_TRUE(ExportRules().contains(type)) << type << " needs a rule in src/onnx/export/";
   }
 }

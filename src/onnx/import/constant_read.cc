@@ -198,9 +198,9 @@ class TensorReader {
     const uint64_t left = offset <= file.bytes() ? file.bytes() - offset : 0;
     const uint64_t length = Bytes("length").value_or(left);
     if (offset > file.bytes() || length > left) {
-      Refuse(Join("its numbers are bytes ", offset, " to ", offset + length, " of '", file.path(),
+      Refuse(Join("its ", length, " bytes begin at byte ", offset, " of '", file.path(),
                   "', which has only ", file.bytes(),
-                  "; the file is truncated or belongs to another model"));
+                  " bytes; the file is truncated or belongs to another model"));
     }
     if (length / 8 > count_) {  // no type has more than 8 bytes
       Refuse(Join("it has ", length, " bytes, but its shape is ", DimsText(constant_.dims),

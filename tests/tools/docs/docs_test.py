@@ -53,8 +53,9 @@ def without_prefix(line):
 
 
 def masked(line):
-    """A line without its numbers, the log's prefix and runs of blanks."""
-    return " ".join(re.sub(r"[-+]?\d[\d.,:e+-]*", "0", without_prefix(line)).split())
+    """A line without its numbers, checksums, the log's prefix and runs of blanks."""
+    numbers = r"\b[\da-f]{8}\b|[-+]?\d[\d.,:e+-]*"
+    return " ".join(re.sub(numbers, "0", without_prefix(line)).split())
 
 
 def refreshed(text, output):
