@@ -81,12 +81,14 @@ TEST(PackTest, StandsForNetWeightsAndLabels) {
   WriteText(job.folder() / "0.pgm", "P5 28 28 255\n" + std::string(28 * 28, 'x'));
   EXPECT_THAT(job.MustRun({"pack", "--run=run", "--labels=names.txt", "--out=m.trainer"}).err,
               HasSubstr("Wrote m.trainer: 4 files, "));
-  const Outcome of_run = job.MustRun({"predict", "--run=run", "--labels=names.txt", "0.pgm"});
-  const Outcome of_pack = job.MustRun({"predict", "--model=m.trainer", "0.pgm"});
+  const Outcome of_run =
+      job.MustRun({"predict", "--run=run", "--labels=names.txt", "--top=10", "0.pgm"});
+  const Outcome of_pack = job.MustRun({"predict", "--model=m.trainer", "--top=10", "0.pgm"});
   EXPECT_EQ(of_pack.out, of_run.out);
   EXPECT_THAT(of_pack.out, HasSubstr("nine lives"));
   EXPECT_EQ(
-      job.MustRun({"predict", "--run=run", "--weights=m.trainer", "--labels=names.txt", "0.pgm"})
+      job.MustRun({"predict", "--run=run", "--weights=m.trainer", "--labels=names.txt", "--top=10",
+                   "0.pgm"})
           .out,
       of_run.out);
   job.MustRun({"export", "--model=m.trainer", "--out=m.onnx"});
@@ -114,8 +116,10 @@ TEST(PackTest, RefusesWhatIsNoPack) {
   ExpectRefused(job, job.Run({"show", "part.trainer"}), 65,
                 "part.trainer: the archive is truncated");
   ExpectRefused(job, job.Run({"predict", "--model=part.trainer", "0.pgm"}), 65, "part.trainer: ");
+  ExpectRefused(job, job.Run({"show", "run/card.json"}), 64,
+                "run/card.json is not a pack of 'trainer pack'");
   ExpectRefused(job, job.Run({"show", "net.prototxt"}), 64,
-                "net.prototxt is not a pack of 'trainer pack'");
+                "'trainer show': unexpected argument 'net.prototxt'. Did you mean --model=");
   const Outcome checked = job.Run({"check", "--solver=solver.prototxt", "--weights=part.trainer"});
   EXPECT_EQ(checked.exit_code, 65);
   EXPECT_THAT(checked.err + checked.out,

@@ -108,7 +108,9 @@ TEST_F(ImportVerbTest, FilesThatAreNotModelsAreRefused) {
   ExpectRefused(Import(), 66, "digits.onnx");
   folder_.Write("digits.onnx", "");
   ExpectRefused(Import(), 65, "digits.onnx: the file is empty");
-  folder_.Write("digits.onnx", std::string(1000, 'x'));
+  folder_.Write("digits.onnx", std::string(1000, 'x'));  // field 15 of another message
+  ExpectRefused(Import(), 65, "digits.onnx: the file has no graph with nodes");
+  folder_.Write("digits.onnx", "name: 'net'");
   ExpectRefused(Import(), 65, "digits.onnx: the file cannot be parsed as an ONNX model");
 }
 
