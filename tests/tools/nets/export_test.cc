@@ -86,11 +86,10 @@ TEST(PackTest, StandsForNetWeightsAndLabels) {
   const Outcome of_pack = job.MustRun({"predict", "--model=m.trainer", "--top=10", "0.pgm"});
   EXPECT_EQ(of_pack.out, of_run.out);
   EXPECT_THAT(of_pack.out, HasSubstr("nine lives"));
-  EXPECT_EQ(
-      job.MustRun({"predict", "--run=run", "--weights=m.trainer", "--labels=names.txt", "--top=10",
-                   "0.pgm"})
-          .out,
-      of_run.out);
+  EXPECT_EQ(job.MustRun({"predict", "--run=run", "--weights=m.trainer", "--labels=names.txt",
+                         "--top=10", "0.pgm"})
+                .out,
+            of_run.out);
   job.MustRun({"export", "--model=m.trainer", "--out=m.onnx"});
   EXPECT_THAT(ReadText(job.folder() / "m.onnx"), HasSubstr("nine lives"));
   WriteText(job.folder() / "map.txt", "ip.0 fc.weight\nip.1 fc.bias\n");
