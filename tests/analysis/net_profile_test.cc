@@ -95,6 +95,12 @@ TEST(NetProfileTest, GivesAllFiguresAsJson) {
   const JsonObject& peak = JsonField(*json, "peak")->struct_value();
   EXPECT_GT(JsonNumber(peak, "gflops_per_s"), 0);
   EXPECT_GT(JsonNumber(peak, "gbytes_per_s"), 0);
+  const JsonObject& shares = JsonField(*json, "percent_of_step")->struct_value();
+  EXPECT_GE(JsonNumber(shares, "arithmetic", -1), 0);
+  EXPECT_GT(JsonNumber(shares, "memory"), 0);
+  EXPECT_NEAR(
+      JsonNumber(shares, "arithmetic") + JsonNumber(shares, "memory") + JsonNumber(shares, "rest"),
+      100, 1e-6);
   const JsonObject& update = JsonField(*json, "update")->struct_value();
   EXPECT_EQ(JsonNumber(update, "bytes"), 188400);
   EXPECT_NE(JsonField(update, "median_ms"), nullptr);
@@ -172,7 +178,100 @@ layer { name: "ip" type: "InnerProduct" bottom: "conv2")");
   const double peak = NumbersIn(text, R"(\nPeak of this machine: (\S+) GFLOP/s)").at(0);
   const std::string row = R"(\n(?:conv|conv2|ip) +(\S+) +\S+ +\S+ +\S+ +\d+\.\d% )";
   EXPECT_THAT(NumbersIn(text, row), Each(Le(peak + 0.1))) << text;
-  EXPECT_FALSE(Contains(text, R"(100\.0% of its)")) << text;
+}
+
+// Two images: conv in two groups with stride 2, (4, 8, 8) -> (6, 4, 4); an in-place ReLU; pooling
+// to (6, 2, 2); ip, 24 -> 5.
+constexpr char kFourLayers[] = R"(
+layer { name: "data" type: "DummyData" top: "x" top: "label"
+  dummy_data_param { shape { dim: 2 dim: 4 dim: 8 dim: 8 } shape { dim: 2 } } }
+layer { name: "conv" type: "Convolution" bottom: "x" top: "y"
+  convolution_param { num_output: 6 kernel_size: 3 pad: 1 stride: 2 group: 2 } }
+layer { name: "relu" type: "ReLU" bottom: "y" top: "y" }
+layer { name: "pool" type: "Pooling" bottom: "y" top: "p"
+  pooling_param { pool: AVE kernel_size: 2 stride: 2 } }
+layer { name: "ip" type: "InnerProduct" bottom: "p" top: "z"
+  inner_product_param { num_output: 5 } }
+layer { name: "loss" type: "SoftmaxWithLoss" bottom: "z" bottom: "label" top: "loss" }
+)";
+
+// The profile of one pass without fusion.
+NetProfile ProfileOfText(const std::string& text) {
+  const std::unique_ptr<Device> device = MakeCpuDevice();
+  ProfileOptions options;
+  options.iterations = 1;
+  options.memory = BufferReuse::kSeparate;
+  return ProfileModel(NetFromText(text), StateOf(caffe::TRAIN), *device, options);
+}
+
+void ExpectCost(const OpCost& cost, double flops, double bytes) {
+  EXPECT_EQ(cost.flops, flops);
+  EXPECT_EQ(cost.bytes, bytes);
+}
+
+TEST(NetProfileTest, CountsTheWorkOfEachLayer) {
+  constexpr double kX = 2 * 4 * 8 * 8 * 4, kY = 2 * 6 * 4 * 4 * 4, kP = 2 * 6 * 2 * 2 * 4;  // bytes
+  constexpr double kZ = 2 * 5 * 4, kConv = (6 * 2 * 9 + 6) * 4, kIp = (5 * 24 + 5) * 4;
+  constexpr double kConvFlops = 2. * (2 * 6 * 4 * 4) * (2 * 9), kIpFlops = 2. * 2 * 24 * 5;
+  const std::vector<LayerProfile> layers = ProfileOfText(kFourLayers).layers;
+  ASSERT_THAT(layers, SizeIs(6));
+  ExpectCost(layers[1].forward_cost, kConvFlops, kX + kY + kConv);
+  ExpectCost(layers[1].backward_cost, kConvFlops, kX + kY + kConv);  // no gradient of x
+  ExpectCost(layers[2].forward_cost, 0, 2 * kY);
+  ExpectCost(layers[2].backward_cost, 0, 3 * kY);  // two gradients, and the output
+  ExpectCost(layers[3].forward_cost, 0, kY + kP);
+  ExpectCost(layers[3].backward_cost, 0, kY + kP);
+  ExpectCost(layers[4].forward_cost, kIpFlops, kP + kZ + kIp);
+  ExpectCost(layers[4].backward_cost, 2 * kIpFlops, 2 * kP + kZ + 2 * kIp);
+}
+
+TEST(NetProfileTest, CountsNoProductForWeightsThatDoNotLearn) {
+  const std::string fixed = "param { lr_mult: 0 } param { lr_mult: 0 } ";
+  const std::vector<LayerProfile> frozen_ip =
+      ProfileOfText(Edited(kFourLayers, "inner_product_param", fixed + "inner_product_param"))
+          .layers;
+  EXPECT_EQ(frozen_ip[4].backward_cost.flops, 2 * 2 * 24 * 5);
+  const std::vector<LayerProfile> frozen_conv =
+      ProfileOfText(Edited(kFourLayers, "convolution_param", fixed + "convolution_param")).layers;
+  ExpectCost(frozen_conv[1].backward_cost, 0, 0);
+  EXPECT_EQ(frozen_conv[4].backward_cost.flops, 2 * 2 * 24 * 5);
+}
+
+// "ip1" times "ip2", transposed: (4, 5) and (4, 5) -> (4, 4). If ip2 does not learn, only the
+// gradient of ip1 is computed.
+TEST(NetProfileTest, CountsAProductForTheGradientOfEachBottomThatLearns) {
+  const std::string text = R"(
+layer { name: "data" type: "DummyData" top: "x1" top: "x2"
+  dummy_data_param { shape { dim: 4 dim: 6 } shape { dim: 4 dim: 6 } } }
+layer { name: "ip1" type: "InnerProduct" bottom: "x1" top: "a" inner_product_param { num_output: 5 } }
+layer { name: "ip2" type: "InnerProduct" bottom: "x2" top: "b" inner_product_param { num_output: 5 } }
+layer { name: "product" type: "MatMul" bottom: "a" bottom: "b" top: "y"
+  matmul_param { transpose_b: true } }
+layer { name: "loss" type: "Reduction" bottom: "y" top: "loss" loss_weight: 1 }
+)";
+  constexpr double kFlops = 2 * 4 * 4 * 5;
+  const LayerProfile both = ProfileOfText(text).layers.at(3);
+  EXPECT_EQ(both.name, "product");
+  EXPECT_EQ(both.forward_cost.flops, kFlops);
+  EXPECT_EQ(both.backward_cost.flops, 2 * kFlops);
+  const std::string frozen = Edited(text, R"(bottom: "x2")", R"(bottom: "x2" param { lr_mult: 0 }
+  param { lr_mult: 0 })");
+  EXPECT_EQ(ProfileOfText(frozen).layers.at(3).backward_cost.flops, kFlops);
+}
+
+TEST(NetProfileTest, EndsWithTheSharesOfAStep) {
+  const std::string sentence =
+      R"(, (\d+) % is arithmetic at SGEMM's rate \(\d+ GFLOP/s\),\n)"
+      R"((\d+) % is memory traffic at \d+\.\d GB/s, and (\d+) % is the rest\.\n$)";
+  const std::string step = ToText(ProfileSolverOf(DigitsRun()));
+  std::smatch found;
+  ASSERT_TRUE(
+      std::regex_search(step, found, std::regex(R"(\n\nOf \d+\.\d{3} ms per step)" + sentence)))
+      << step;
+  EXPECT_EQ(std::stoi(found[1]) + std::stoi(found[2]) + std::stoi(found[3]), 100);
+  const std::string pass = ToText(ProfileModelOf(DigitsRun()), true);
+  EXPECT_TRUE(Contains(pass, R"(\n\nOf \d+\.\d{3} ms per pass)" + sentence)) << pass;
+  EXPECT_THAT(ToText(ProfileOfText(kFourLayers)), Not(HasSubstr("SGEMM's rate"))) << "no peak";
 }
 
 TEST(NetProfileTest, ATestNetHasNoBackwardPass) {

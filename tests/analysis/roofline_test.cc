@@ -63,7 +63,59 @@ TEST(RooflineTest, AnIterationTakesItsLayersAndItsUpdateEachAtMostTheirTime) {
   const RooflineTime least = RooflineTimeOf(profile);
   EXPECT_NEAR(least.cost.flops, 2e9, 1);
   EXPECT_NEAR(least.cost.bytes, 12e6, 1);
-  EXPECT_NEAR(least.ms, 10 + 5 + 1, 1e-9);
+  EXPECT_NEAR(least.arithmetic_ms, 10 + 5, 1e-9);
+  EXPECT_NEAR(least.memory_ms, 1, 1e-9);
+}
+
+TEST(RooflineTest, ALayerIsEitherArithmeticOrMemoryTrafficWhicheverTakesLonger) {
+  NetProfile profile = TwoLayers();
+  profile.layers[0].backward_cost = {1e9, 2e8};  // 10 ms and 20 ms
+  profile.layers[0].backward.Add(30);
+  const RooflineTime least = RooflineTimeOf(profile);
+  EXPECT_NEAR(least.arithmetic_ms, 10 + 5, 1e-9);
+  EXPECT_NEAR(least.memory_ms, 20, 1e-9);
+}
+
+TEST(RooflineTest, LayersCountInEachPassOfAnIterationAndTheUpdateOnce) {
+  NetProfile profile = TwoLayers();
+  profile.passes_per_step = 3;
+  profile.update_bytes = 10'000'000;
+  const RooflineTime least = RooflineTimeOf(profile);
+  EXPECT_NEAR(least.cost.flops, 6e9, 1);
+  EXPECT_NEAR(least.cost.bytes, 16e6, 1);
+  EXPECT_NEAR(least.arithmetic_ms, 3 * (10 + 5), 1e-9);
+  EXPECT_NEAR(least.memory_ms, 1, 1e-9);
+}
+
+TEST(RooflineTest, SharesOfAnIterationSumTo100Percent) {
+  NetProfile profile = TwoLayers();
+  profile.update_bytes = 100'000'000;  // 10 ms
+  profile.pass.Add(30);
+  profile.step.Add(50);
+  const StepShares shares = StepSharesOf(profile).value();
+  EXPECT_NEAR(shares.arithmetic, 30, 1e-9);
+  EXPECT_NEAR(shares.memory, 20, 1e-9);
+  EXPECT_NEAR(shares.rest, 50, 1e-9);
+}
+
+TEST(RooflineTest, NothingRemainsOfAnIterationThatIsFasterThanItsLayersOneByOne) {
+  NetProfile profile = TwoLayers();
+  profile.update_bytes = 100'000'000;
+  profile.step.Add(20);
+  const StepShares shares = StepSharesOf(profile).value();
+  EXPECT_NEAR(shares.arithmetic, 60, 1e-9);
+  EXPECT_NEAR(shares.memory, 40, 1e-9);
+  EXPECT_NEAR(shares.rest, 0, 1e-9);
+}
+
+TEST(RooflineTest, SharesAreUnknownWithoutAPeakOrATime) {
+  NetProfile profile = TwoLayers();
+  EXPECT_FALSE(StepSharesOf(profile).has_value());
+  profile.pass.Add(30);
+  EXPECT_TRUE(StepSharesOf(profile).has_value());
+  profile.peak = {};
+  EXPECT_FALSE(StepSharesOf(profile).has_value());
+  EXPECT_EQ(RooflineTimeOf(profile).Ms(), 0);
 }
 
 TEST(RooflineTest, CountsOperationsWhereALayerKnowsThem) {

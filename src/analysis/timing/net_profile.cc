@@ -116,14 +116,18 @@ OpCost ForwardCost(const Net& net, int i) {
           static_cast<double>(BytesMoved(net.graph(), i).forward), IsWinograd(layer)};
 }
 
-// Returns the work of a layer's backward step: the gradient of the weights, and the gradient of the
-// input if an earlier layer learns.
+// Returns the work of a layer's backward step: as many products as forward for the gradient of the
+// weights, if they learn, and as many for the gradient of the inputs, if an earlier layer learns.
+// In a layer without weights (MatMul), as many for the gradient of each input.
 OpCost BackwardCost(const Net& net, int i) {
   const Node& node = net.graph().nodes[NodeId(i)];
   if (!node.has_backward) return {};
-  const caffe::LayerParameter& layer = node.spec.proto();
-  const bool input = layer.bottom_size() > 0 && net.Gradient(layer.bottom(0)).data != nullptr;
-  return {2.0 * static_cast<double>(node.layer->Macs()) * (input ? 2 : 1),
+  auto gradients = std::ranges::count(node.input_needs_grad, true);
+  if (!node.params.empty()) {
+    const auto learns = [](const Param* param) { return param->grad != nullptr; };
+    gradients = (gradients > 0 ? 1 : 0) + (std::ranges::any_of(node.params, learns) ? 1 : 0);
+  }
+  return {2.0 * static_cast<double>(node.layer->Macs()) * static_cast<double>(gradients),
           static_cast<double>(BytesMoved(net.graph(), i).backward), IsWinograd(*node.layer)};
 }
 

@@ -3,6 +3,7 @@
 #include <glog/logging.h>
 
 #include <algorithm>
+#include <cmath>
 #include <iomanip>
 
 #include "timing/roofline.h"
@@ -18,9 +19,9 @@ A column 'bwd' is the backward step; the column before it is the forward step.
 products or its memory traffic, in percent of the measured time. 'cache': its
 values come from the cache, faster than memory delivers them. 'fewer': it
 computes fewer products than GFLOP/s counts, as Winograd convolutions do. The
-peak of the machine is the speed of a large matrix product, or of a layer that
-was faster. Forward and backward of the whole net are the sums over its layers.
-The time of a fused layer counts for the layer that computes it.
+peak of the machine is the speed of a large matrix product (SGEMM), or of a
+layer that was faster. Forward and backward of the whole net are the sums over
+its layers. The time of a fused layer counts for the layer that computes it.
 )";
 constexpr char kAboutImplementations[] = R"(
 Implementations: 'onednn ...' is a kernel of oneDNN; the end of its name is the
@@ -67,23 +68,28 @@ double PercentOfTime(const NetProfile& profile, const LayerProfile& layer) {
   return whole > 0 ? 100 * (layer.forward.Median() + layer.backward.Median()) / whole : 0;
 }
 
-// Returns "An iteration computes 3.100 GFLOP and moves at least 400.0 MB, the update's included:
-// 9.800 ms at these peaks, 61.0% of its 16.100 ms."; "" without a peak or a time.
-std::string RooflineTimeText(const NetProfile& profile) {
-  const RooflineTime least = RooflineTimeOf(profile);
-  const double ms = profile.Iteration().Median();
-  if (least.ms <= 0 || ms <= 0) return "";
-  // A pass can be faster than its layers timed one by one; then no percentage is printed.
-  const bool has_percentage = least.ms <= ms;
-  return Wrap(Join("An iteration computes ", Fixed(1e-9 * least.cost.flops, 3),
-                   " GFLOP and moves at least ", Fixed(1e-6 * least.cost.bytes, 1), " MB, ",
-                   profile.update_bytes > 0 ? "the update's included: " : "without an update: ",
-                   Fixed(least.ms, 3), " ms at these peaks",
-                   has_percentage ? Join(", ", Fixed(100 * least.ms / ms, 1), "% of its ")
-                                  : "; it took ",
-                   Fixed(ms, 3), " ms."),
+// Returns "An iteration computes 3.100 GFLOP and moves at least 400.0 MB, the update's included."
+std::string WorkText(const NetProfile& profile) {
+  const OpCost work = RooflineTimeOf(profile).cost;
+  return Wrap(Join("An iteration computes ", Fixed(1e-9 * work.flops, 3),
+                   " GFLOP and moves at least ", Fixed(1e-6 * work.bytes, 1), " MB, ",
+                   profile.update_bytes > 0 ? "the update's included." : "without an update."),
               0) +
          "\n";
+}
+
+// Returns the sentence that ends the report; "" if the shares are unknown. The line break is fixed,
+// so that the report has the same lines whatever the numbers. The printed shares sum to 100 %.
+std::string SharesText(const NetProfile& profile) {
+  const std::optional<StepShares> shares = StepSharesOf(profile);
+  if (!shares) return "";
+  const auto arithmetic = std::lround(shares->arithmetic);
+  const auto both = std::lround(shares->arithmetic + shares->memory);
+  return Join("\nOf ", Fixed(profile.Iteration().Median(), 3), " ms per ",
+              profile.step.empty() ? "pass" : "step", ", ", arithmetic,
+              " % is arithmetic at SGEMM's rate (", Fixed(profile.peak.gflops, 0), " GFLOP/s),\n",
+              both - arithmetic, " % is memory traffic at ", Fixed(profile.peak.gbytes, 1),
+              " GB/s, and ", 100 - both, " % is the rest.\n");
 }
 
 // Returns "... 52 kernels, copies and fills, 0.021 ms each on average ..."; "" if the device does
@@ -209,6 +215,14 @@ Json DirectionToJson(const TimingSamples& samples, const OpCost& cost, const Mac
       .Set("operations", operations ? Json(*operations) : Json());
 }
 
+Json SharesToJson(const std::optional<StepShares>& shares) {
+  if (!shares) return Json();
+  return Json::Object()
+      .Set("arithmetic", shares->arithmetic)
+      .Set("memory", shares->memory)
+      .Set("rest", shares->rest);
+}
+
 Json DeclinedToJson(const LayerProfile& layer) {
   Json lines = Json::Array();
   for (const std::string& line : layer.declined) lines.Push(line);
@@ -266,9 +280,9 @@ std::string ToText(const NetProfile& profile, bool declined) {
   return Join(TimeTable(profile), "\n", TotalTable(profile), "\nTimes in milliseconds.\n\n",
               RateTable(profile), kAboutRates,
               "Peak of this machine: ", Fixed(profile.peak.gflops, 1), " GFLOP/s, ",
-              Fixed(profile.peak.gbytes, 1), " GB/s.\n", update, RooflineTimeText(profile),
+              Fixed(profile.peak.gbytes, 1), " GB/s.\n", update, WorkText(profile),
               OperationsText(profile), "\n", ImplementationLines(profile), kAboutImplementations,
-              declined ? DeclinedText(profile) : "");
+              declined ? DeclinedText(profile) : "", SharesText(profile));
 }
 
 Json ToJson(const NetProfile& profile) {
@@ -289,7 +303,8 @@ Json ToJson(const NetProfile& profile) {
   root.Set("least", Json::Object()
                         .Set("flops", least.cost.flops)
                         .Set("bytes", least.cost.bytes)
-                        .Set("ms", least.ms));
+                        .Set("ms", least.Ms()));
+  root.Set("percent_of_step", SharesToJson(StepSharesOf(profile)));
   if (const auto operations = CountOperations(profile)) root.Set("operations", *operations);
   if (profile.step.empty()) return root;
   const auto bytes = static_cast<double>(profile.update_bytes);

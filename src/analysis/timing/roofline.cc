@@ -13,11 +13,7 @@ bool MayComputeFewerProducts(const LayerProfile& layer) {
          layer.implementation.find("cuDNN") != std::string::npos;
 }
 
-// Returns the longer of the times for the products and for the memory traffic; 0 without a peak.
-double RooflineMs(const OpCost& cost, const MachinePeak& peak) {
-  if (peak.gflops <= 0 || peak.gbytes <= 0) return 0;
-  return 1e-6 * std::max(cost.flops / peak.gflops, cost.bytes / peak.gbytes);
-}
+bool IsKnown(const MachinePeak& peak) { return peak.gflops > 0 && peak.gbytes > 0; }
 
 }  // namespace
 
@@ -51,18 +47,35 @@ void RaisePeak(NetProfile* profile) {
 
 RooflineTime RooflineTimeOf(const NetProfile& profile) {
   RooflineTime least;
+  const MachinePeak& peak = profile.peak;
+  const double passes = profile.passes_per_step;
   const auto add = [&](const OpCost& cost, double measured_ms) {
-    least.cost.flops += cost.flops;
-    least.cost.bytes += cost.bytes;
-    least.ms += std::min(RooflineMs(cost, profile.peak), measured_ms);
+    least.cost.flops += passes * cost.flops;
+    least.cost.bytes += passes * cost.bytes;
+    if (!IsKnown(peak)) return;
+    const double products = 1e-6 * cost.flops / peak.gflops;
+    const double traffic = 1e-6 * cost.bytes / peak.gbytes;
+    double& sum = products > traffic ? least.arithmetic_ms : least.memory_ms;
+    sum += passes * std::min(std::max(products, traffic), measured_ms);
   };
   for (const LayerProfile& layer : profile.layers) {
     add(layer.forward_cost, layer.forward.Min());
     if (!layer.backward.empty()) add(layer.backward_cost, layer.backward.Min());
   }
   const auto bytes = static_cast<double>(profile.update_bytes);
-  add({0, bytes}, RooflineMs({0, bytes}, profile.peak));
+  least.cost.bytes += bytes;
+  if (IsKnown(peak)) least.memory_ms += 1e-6 * bytes / peak.gbytes;
   return least;
+}
+
+std::optional<StepShares> StepSharesOf(const NetProfile& profile) {
+  const double measured = profile.Iteration().Median();
+  if (!IsKnown(profile.peak) || measured <= 0) return std::nullopt;
+  const RooflineTime least = RooflineTimeOf(profile);
+  const double whole = std::max(measured, least.Ms());
+  const double arithmetic = 100 * least.arithmetic_ms / whole;
+  const double memory = 100 * least.memory_ms / whole;
+  return StepShares{arithmetic, memory, std::max(0.0, 100 - arithmetic - memory)};
 }
 
 std::optional<int> CountOperations(const NetProfile& profile) {

@@ -30,14 +30,26 @@ RooflineFraction FractionOfPeak(const OpCost& cost, double ms, const MachinePeak
 // fewer products than are counted (Winograd, cuDNN) do not raise it.
 void RaisePeak(NetProfile* profile);
 
-// The work of an iteration, and the least time for it at the machine's peak: the sum over layers,
-// directions and the update. A layer counts with at most its measured time.
+// The work of an iteration, and the least time for it at the machine's peak: the sum over passes,
+// layers, directions and the update. A layer counts with the longer of the times for its products
+// and for its memory traffic, and with at most its measured time.
 struct RooflineTime {
   OpCost cost;
-  double ms = 0;
+  double arithmetic_ms = 0;  // of layers whose products take longer than their memory traffic
+  double memory_ms = 0;      // of all other layers, and of the update
+  double Ms() const { return arithmetic_ms + memory_ms; }
 };
 // Returns the roofline time of an iteration, from the shortest time of each layer.
 RooflineTime RooflineTimeOf(const NetProfile& profile);
+
+// The shares of an iteration's time, in percent. Their sum is 100.
+struct StepShares {
+  double arithmetic = 0, memory = 0, rest = 0;
+};
+// Compares RooflineTimeOf with the measured time of an iteration. A pass can be faster than its
+// layers timed one by one; if RooflineTimeOf is longer than the iteration, the rest is 0. No value
+// without a peak or a measured time.
+std::optional<StepShares> StepSharesOf(const NetProfile& profile);
 
 // Returns the operations that all layers enqueue in an iteration. No value if the device does not
 // count.
