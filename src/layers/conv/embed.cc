@@ -2,7 +2,7 @@
 
 #include "shared/checks.h"
 #include "shared/index_checks.h"
-#include "trainer/backend/loops/map_ranges.h"
+#include "trainer/backend/loops/index_add.h"
 #include "trainer/backend/loops/map_rows.h"
 #include "trainer/base/text/text.h"
 #include "trainer/tensor/nchw_order.h"
@@ -32,26 +32,21 @@ struct TakeVector {
   }
 };
 
-// Adds columns [begin, end) of the gradients of weight and bias; each may be null. One thread adds
-// all rows of a column, in order, so that rows with the same index give the same sum on every run.
-struct AddColumns {
+// The gradients of the vectors and their indices, for IndexAdd.
+struct VectorGradients {
   const float *index, *dy;
-  float *dweight, *dbias;
   NchwOrder in, out;
   LabelRule rule;
-  int64_t rows, columns;
+  int64_t columns;
 
-  HD void operator()(int64_t begin, int64_t end) const {
-    const int64_t step = out.channels;
-    for (int64_t row = 0; row < rows; ++row) {
-      const int64_t c = rule.Read(index[in.Memory(row)]);
-      const float* const d = dy + out.Memory(row * columns);
-      if (dweight != nullptr && c >= 0) {
-        float* const to = dweight + c * columns;
-        for (int64_t j = begin; j < end; ++j) to[j] += d[j * step];
-      }
-      for (int64_t j = begin; dbias != nullptr && j < end; ++j) dbias[j] += d[j * step];
-    }
+  HD int64_t Index(int64_t row) const {
+    return rule.Read(index[in.channels == 1 ? row : in.Memory(row)]);  // Memory() divides
+  }
+  HD auto OfRow(int64_t row) const {
+    const int64_t step = out.channels, first = row * columns;
+    return [from = dy + (step == 1 ? first : out.Memory(first)), step](int64_t column) {
+      return from[column * step];
+    };
   }
 };
 
@@ -92,10 +87,10 @@ class Embed final : public Layer {
   }
 
   void Backward(const RunContext& run) override {
-    ForEachRange(
-        run.device(), columns_, run.Input(0).Count(),
-        AddColumns{run.Input(0).f32(), run.GradOutput(0).f32(), run.GradParam(0),
-                   run.GradParamOrNull(1), in_, out_, rule_, run.Input(0).Count(), columns_});
+    IndexAdd(run.device(), run.Input(0).Count(), columns_,
+             VectorGradients{run.Input(0).f32(), run.GradOutput(0).f32(), in_, out_, rule_,
+                             columns_},
+             run.GradParam(0), run.GradParamOrNull(1));
   }
 
  private:

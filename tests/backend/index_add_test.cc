@@ -1,0 +1,102 @@
+// Rows that are added to the rows of a table, within one pass of a GPU's block over the indices or
+// several, and with more columns than a block has threads.
+
+#include "trainer/backend/loops/index_add.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "support/test_device.h"
+
+namespace trainer {
+namespace {
+
+constexpr int64_t kIndices = 21;
+
+struct MatrixRows {
+  const int32_t* index;
+  const float* values;
+  int64_t columns;
+  HD int64_t Index(int64_t row) const { return index[row]; }
+  HD auto OfRow(int64_t row) const {
+    return [from = values + row * columns](int64_t column) { return from[column]; };
+  }
+};
+
+struct Sizes {
+  int64_t rows, columns;
+};
+
+class IndexAddTest : public testing::TestWithParam<Sizes> {
+ protected:
+  IndexAddTest() {
+    for (int64_t row = 0; row < rows_; ++row) {
+      // Row 11 * n + 5 has none, some appear late, and the last row's is its own.
+      const int64_t index = row % 11 == 5 ? -1 : row % 7 + (row > 1024 ? 5 : 0);
+      index_.push_back(static_cast<int32_t>(row == rows_ - 1 ? kIndices - 1 : index));
+    }
+    // Sums of such fractions depend on the order of the additions.
+    for (int64_t i = 0; i < rows_ * columns_; ++i) {
+      values_.push_back(static_cast<float>(i * 7 % 5 - 2) / static_cast<float>(i % 11 + 3));
+    }
+  }
+
+  std::vector<float> Ones(int64_t count) const {
+    return std::vector<float>(static_cast<size_t>(count), 1);
+  }
+  float ValueAt(int64_t row, int64_t column) const {
+    return values_[static_cast<size_t>(row * columns_ + column)];
+  }
+  // Adds all rows, in order, to the rows of a table of ones.
+  std::vector<float> WantTable() const {
+    std::vector<float> table = Ones(kIndices * columns_);
+    for (int64_t row = 0; row < rows_; ++row) {
+      const int64_t index = index_[static_cast<size_t>(row)];
+      for (int64_t j = 0; index >= 0 && j < columns_; ++j) {
+        table[static_cast<size_t>(index * columns_ + j)] += ValueAt(row, j);
+      }
+    }
+    return table;
+  }
+  std::vector<float> WantTotal() const {
+    std::vector<float> total = Ones(columns_);
+    for (int64_t row = 0; row < rows_; ++row) {
+      for (int64_t j = 0; j < columns_; ++j) total[static_cast<size_t>(j)] += ValueAt(row, j);
+    }
+    return total;
+  }
+
+  const int64_t rows_ = GetParam().rows, columns_ = GetParam().columns;
+  std::vector<int32_t> index_;
+  std::vector<float> values_;
+};
+INSTANTIATE_TEST_SUITE_P(Of, IndexAddTest,
+                         testing::Values(Sizes{0, 3}, Sizes{1, 1}, Sizes{50, 260}, Sizes{300, 5},
+                                         Sizes{2100, 3}),
+                         [](const auto& sizes) {
+                           return "Rows" + std::to_string(sizes.param.rows) + "Columns" +
+                                  std::to_string(sizes.param.columns);
+                         });
+
+TEST_P(IndexAddTest, AddsRowsInOrderUnlessTheArrayIsNull) {
+  for (const int threads : {1, 3}) {
+    const auto device = MakeTestDevice(threads);
+    const OnDevice<int32_t> index(*device, index_);
+    const OnDevice<float> values(*device, values_);
+    const MatrixRows rows = {index.data(), values.data(), columns_};
+    for (const bool has_table : {true, false}) {
+      const OnDevice<float> table(*device, Ones(kIndices * columns_));
+      const OnDevice<float> total(*device, Ones(columns_));
+      IndexAdd(*device, rows_, columns_, rows, has_table ? table.data() : nullptr,
+               has_table ? nullptr : total.data());
+      EXPECT_EQ(table.Read(), has_table ? WantTable() : Ones(kIndices * columns_));
+      const std::vector<float> want = has_table ? Ones(columns_) : WantTotal();
+      EXPECT_THAT(total.Read(), testing::Pointwise(testing::FloatNear(1e-3f), want));
+    }
+  }
+}
+
+}  // namespace
+}  // namespace trainer
