@@ -15,6 +15,8 @@ struct ScaledCells {
   float scale;
   int64_t height, width, side;
 
+  HD int64_t Rows() const { return side; }
+  HD int64_t Columns() const { return side; }
   // Returns the image of a region; a negative code if its number is invalid.
   HD int64_t Image(int64_t region) const { return rule.Read(regions[region * kRegionNumbers]); }
 
@@ -68,8 +70,8 @@ struct MeanOfCell {
   }
 };
 
-// Adds dy / area of each cell to the gradients of its pixels, for the output channels [begin, end).
-// Cells may share pixels, so one thread adds all cells of a channel.
+// Adds dy / area of each cell to the gradients of its pixels, for the output channels [begin, end)
+// or for one pixel per row. Cells may share pixels: a channel's cells are added in order.
 struct AddToPixels {
   ScaledCells cells;
   const float* dy;
@@ -90,6 +92,19 @@ struct AddToPixels {
         }
       }
     }
+  }
+
+  template <class Row>
+  HD void operator()(const Row& row) const {
+    const int64_t pixels = cells.height * cells.width, at = row.index % pixels;
+    const int64_t per_output = cells.side * cells.side;
+    ForEachCellAt(cells, regions, row.index / pixels, at / cells.width, at % cells.width,
+                  [&](int64_t i, const RegionCell& cell) {
+                    const float area = cell.Area();
+                    float* const to = dx + row.index * outputs * per_output + i % per_output;
+                    row.ForEach(
+                        [&](int64_t c) { to[c * per_output] += dy[i * outputs + c] / area; });
+                  });
   }
 };
 
@@ -141,8 +156,9 @@ class PsRoiPooling final : public Layer {
     const Tensor& dx = run.GradInput(0);
     const Shape& out = run.GradOutput(0).shape;
     run.device().Zero(dx.data, dx.Bytes());
-    ForEachRange(run.device(), out[1], out[0] * out[2] * out[3],
-                 AddToPixels{CellsOf(run), run.GradOutput(0).f32(), dx.f32(), out[0], out[1]});
+    const AddToPixels add = {CellsOf(run), run.GradOutput(0).f32(), dx.f32(), out[0], out[1]};
+    ScatterOrGather(run.device(), out[1], out[0] * out[2] * out[3], add,
+                    dx.shape[0] * dx.shape[2] * dx.shape[3], out[1], add);
   }
 
  private:

@@ -15,6 +15,8 @@ struct RoundedCells {
   float scale;
   int64_t height, width, rows, columns;
 
+  HD int64_t Rows() const { return rows; }
+  HD int64_t Columns() const { return columns; }
   // Returns the image of a region; a negative code if its number is invalid.
   HD int64_t Image(int64_t region) const { return rule.Read(regions[region * kRegionNumbers]); }
 
@@ -76,8 +78,8 @@ struct PoolCell {
   }
 };
 
-// Adds the gradient of each cell to its greatest value, for the channels [begin, end). Cells may
-// share pixels, so one thread adds all cells of a channel.
+// Adds the gradient of each cell to its greatest value, for the channels [begin, end) or for one
+// pixel per row. Cells may share pixels: a channel's cells are added in order.
 struct AddToWinners {
   RoundedCells cells;
   const float* dy;
@@ -96,6 +98,18 @@ struct AddToWinners {
         if (at >= 0) to[at * channels + c] += dy[i * channels + c];
       }
     }
+  }
+
+  template <class Row>
+  HD void operator()(const Row& row) const {
+    const int64_t pixels = cells.height * cells.width, at = row.index % pixels;
+    float* const to = dx + row.index * channels;
+    ForEachCellAt(cells, regions, row.index / pixels, at / cells.width, at % cells.width,
+                  [&](int64_t i, const RegionCell&) {
+                    row.ForEach([&](int64_t c) {
+                      if (place[i * channels + c] == at) to[c] += dy[i * channels + c];
+                    });
+                  });
   }
 };
 
@@ -135,9 +149,10 @@ class RoiPooling final : public Layer {
     const Tensor& dx = run.GradInput(0);
     const Shape& out = run.GradOutput(0).shape;
     run.device().Zero(dx.data, dx.Bytes());
-    ForEachRange(
-        run.device(), out[1], out[0] * out[2] * out[3],
-        AddToWinners{CellsOf(run), run.GradOutput(0).f32(), Places(run), dx.f32(), out[0], out[1]});
+    const AddToWinners add = {CellsOf(run), run.GradOutput(0).f32(), Places(run), dx.f32(),
+                              out[0],       out[1]};
+    ScatterOrGather(run.device(), out[1], out[0] * out[2] * out[3], add,
+                    dx.shape[0] * dx.shape[2] * dx.shape[3], out[1], add);
   }
 
  private:

@@ -49,6 +49,24 @@ TEST(PsRoiPoolingTest, GradientMatchesDifferences) {
   layer.ExpectGradient();
 }
 
+TEST(PsRoiPoolingTest, GradientIsTheSameForManyChannelsWhateverTheThreads) {
+  const Shape in = {1, 160, 2, 2};
+  LayerRunner layer(PsRoi("spatial_scale: 1 output_dim: 40 group_size: 2"), {in, {3, 5}});
+  layer.SetInput(0, LayerRunner::SomeValues(in.Count(), 1));
+  layer.SetInput(1, {0, 0, 0, 1, 1, 0, 0, 0, 1, 1, 0, 0, 0, 1, 1});
+  layer.Forward();
+  std::vector<float> dy = LayerRunner::SomeValues(3 * 160, 2);
+  for (float& value : dy) value /= 3;  // the order of the additions matters
+  layer.Backward({dy});
+  const std::vector<float> dx = layer.InputGradient();  // each cell is one pixel
+  for (size_t i = 0; i < 160; ++i) {
+    for (size_t pixel = 0; pixel < 4; ++pixel) {
+      const float sum = dy[i] + dy[i + 160] + dy[i + 320];
+      EXPECT_EQ(dx[4 * i + pixel], i % 4 == pixel ? sum : 0);
+    }
+  }
+}
+
 TEST(PsRoiPoolingTest, GoldenValues) { ExpectGoldenFile("layers/shapes/ps_roi_pooling.txt"); }
 
 TEST(PsRoiPoolingTest, InPlaceEqualsNotInPlace) {

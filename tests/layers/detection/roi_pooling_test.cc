@@ -61,14 +61,16 @@ TEST(RoiPoolingTest, GradientMatchesDifferences) {
 
 TEST(RoiPoolingTest, GradientIsTheSameForManyChannelsWhateverTheThreads) {
   const Shape in = {1, 130, 3, 3};
-  LayerRunner layer(Roi("pooled_h: 3 pooled_w: 3"), {in, {2, 5}});
+  LayerRunner layer(Roi("pooled_h: 3 pooled_w: 3"), {in, {3, 5}});
   layer.SetInput(0, LayerRunner::SomeValues(in.Count(), 1));
-  layer.SetInput(1, {0, 0, 0, 2, 2, 0, 0, 0, 2, 2});
+  layer.SetInput(1, {0, 0, 0, 2, 2, 0, 0, 0, 2, 2, 0, 0, 0, 2, 2});
   layer.Forward();
-  const std::vector<float> dy = LayerRunner::SomeValues(2 * in.Count(), 2);
+  std::vector<float> dy = LayerRunner::SomeValues(3 * in.Count(), 2);
+  for (float& value : dy) value /= 3;  // the order of the additions matters
   layer.Backward({dy});
   const std::vector<float> dx = layer.InputGradient();  // each cell is one pixel
-  for (size_t i = 0; i < dx.size(); ++i) EXPECT_EQ(dx[i], dy[i] + dy[i + dx.size()]);
+  const size_t size = dx.size();
+  for (size_t i = 0; i < size; ++i) EXPECT_EQ(dx[i], dy[i] + dy[i + size] + dy[i + 2 * size]);
 }
 
 TEST(RoiPoolingTest, GoldenValues) { ExpectGoldenFile("layers/shapes/roi_pooling.txt"); }

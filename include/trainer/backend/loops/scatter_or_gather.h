@@ -1,32 +1,28 @@
 #pragma once
-// Loops over ranges, for work that one thread must do in order within each element.
+// Sums that share terms, e.g. gradients of pixels that several windows cover.
 
 #include <algorithm>
 
-#include "trainer/backend/loops/cpu_loops.h"
-#include "trainer/backend/loops/map.h"
+#include "trainer/backend/loops/map_rows.h"
 
 namespace trainer {
 
-namespace map_internal {
-
-// Calls f for the range of one element.
-template <class F>
-struct RangeOfOne {
-  F f;
-  HD void operator()(int64_t i) const { f(i, i + 1); }
-};
-
-}  // namespace map_internal
-
-// Calls f(begin, end) on disjoint ranges that cover [0, n). Each element is processed by one
-// thread, always in the same order. `work` is the number of operations per element. A GPU gives
-// each element a thread; a CPU's ranges are at least one cache line of floats long.
-template <class F>
-void ForEachRange(const Device& device, int64_t n, int64_t work, const F& f) {
-  if (device.kind() != DeviceKind::kCpu) return ForEach(device, n, map_internal::RangeOfOne<F>{f});
-  ParallelRanges(n, std::max<int64_t>(16, MinChunk(work)),
-                 [&](int64_t begin, int64_t end) { f(begin, end); });
+// Computes such sums in one of two ways, which must give the same result. scatter(begin, end) adds
+// all terms, in order, to the elements of [begin, end) of each sum: the least work, but only `n`
+// threads can share it, and it is `work` operations for each. gather(row) finds the terms of one of
+// `rows` rows of `length` elements and adds them in the same order. A CPU scatters, a GPU gathers.
+template <class Scatter, class Gather>
+void ScatterOrGather(const Device& device, int64_t n, int64_t work, const Scatter& scatter,
+                     int64_t rows, int64_t length, const Gather& gather) {
+#ifdef TRAINER_DEVICE_CODE
+  if (device.kind() == DeviceKind::kCuda) return MapRows(device, rows, length, gather);
+#endif
+  (void)device;
+  (void)rows;
+  (void)length;
+  (void)gather;
+  // A CPU's ranges are at least one cache line of floats long.
+  ParallelRanges(n, std::max<int64_t>(16, MinChunk(work)), scatter);
 }
 
 }  // namespace trainer
