@@ -64,7 +64,8 @@ double ProductSeconds(const Device& device, int64_t size) {
 // Returns the time of one pass of y += 0.5 x over `count` elements.
 double PassSeconds(const Device& device, int64_t count) {
   const Numbers x(device, count), y(device, count);
-  return BestSeconds(device, [&] { Update(device, AddHalf{}, count, y.get(), x.get()); });
+  const float* const from = x.get();
+  return BestSeconds(device, [&] { Update(device, AddHalf{}, count, y.get(), from); });
 }
 
 // The size is doubled until a run takes this long, so that the launch overhead matters little.

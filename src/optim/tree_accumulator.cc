@@ -10,8 +10,13 @@ namespace trainer {
 namespace {
 
 struct AddBefore {
-  HD void operator()(float& sum, float& number) const { number = sum + number; }
+  HD void operator()(float sum, float& number) const { number = sum + number; }
 };
+
+// Adds the sums of earlier virtual ranks to `numbers`.
+void AddSumsBefore(const Device& device, const float* before, std::span<float> numbers) {
+  Update(device, AddBefore{}, static_cast<int64_t>(numbers.size()), before, numbers.data());
+}
 
 }  // namespace
 
@@ -81,8 +86,7 @@ void TreeAccumulator::End(int pass, int virtual_rank) {
 void TreeAccumulator::Carry(int levels, std::span<float> gradients) const {
   const std::ptrdiff_t begin = gradients.data() - params_.Gradients().data();
   for (int level = 0; level < levels; ++level) {
-    Update(device_, AddBefore{}, static_cast<int64_t>(gradients.size()),
-           levels_[Index(level)].data() + begin, gradients.data());
+    AddSumsBefore(device_, levels_[Index(level)].data() + begin, gradients);
   }
 }
 
@@ -101,8 +105,8 @@ float TreeAccumulator::Finish(std::span<const float> losses) {
   if (total() == 1) return loss;
   for (int step = 1; step < virtual_ranks(); step *= 2) {
     for (int virtual_rank = 0; virtual_rank + step < virtual_ranks(); virtual_rank += 2 * step) {
-      Update(device_, AddBefore{}, static_cast<int64_t>(own_.size()),
-             RunningStats(virtual_rank + step), RunningStats(virtual_rank));
+      AddSumsBefore(device_, RunningStats(virtual_rank + step),
+                    {RunningStats(virtual_rank), own_.size()});
     }
   }
   if (Adds()) Copy(RunningStats(0), own_.data(), own_.size());

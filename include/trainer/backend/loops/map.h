@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <type_traits>
 
 #include "trainer/backend/device/device.h"
 #include "trainer/backend/loops/cpu_loops.h"
@@ -109,11 +110,40 @@ __global__ void MapIndexedKernel(F f, int64_t n, int64_t fours, T* out, const Ts
   }
 }
 
-// Calls f(p[i]...) with references for each i of [0, n).
+// Elements of an array that a thread reads before it writes any.
+template <class T>
+struct Ahead {
+  std::remove_const_t<T> x[kAhead];
+};
+template <class T>
+HD void WriteUnlessConst(T* to, int64_t i, T value) {
+  to[i] = value;
+}
+template <class T>
+HD void WriteUnlessConst(const T*, int64_t, T) {}
+
+// Calls f with references to copies of p[i]... for each i of [0, n), and writes the copies back.
 template <class F, class... Ts>
 __global__ void UpdateKernel(F f, int64_t n, Ts*... p) {
   const int64_t step = int64_t{gridDim.x} * blockDim.x;
-  for (int64_t i = int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < n; i += step) f(p[i]...);
+  const int64_t thread = int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
+  for (int64_t first = thread; first < n; first += kAhead * step) {
+    const auto update = [&](Ahead<Ts>... copies) {
+#pragma unroll
+      for (int k = 0; k < kAhead; ++k) {
+        const int64_t i = first + k * step;
+        if (i >= n) continue;
+        ((copies.x[k] = p[i]), ...);
+        f(copies.x[k]...);
+      }
+#pragma unroll
+      for (int k = 0; k < kAhead; ++k) {
+        const int64_t i = first + k * step;
+        if (i < n) (WriteUnlessConst(p, i, copies.x[k]), ...);
+      }
+    };
+    update(Ahead<Ts>()...);
+  }
 }
 
 }  // namespace map_internal
@@ -194,14 +224,16 @@ void Map(const Device& device, F f, const Tensor& out, const Ins&... ins) {
 }
 
 // Calls f(p[i]...) with references: one pass that reads and writes several float arrays of n
-// elements.
+// elements, which must not overlap. Arrays that f only reads should be const: a GPU writes the
+// others.
 template <class F, class... Ts>
 void Update(const Device& device, F f, int64_t n, Ts*... p) {
 #ifdef TRAINER_DEVICE_CODE
   if (device.kind() == DeviceKind::kCuda) {
     if (n > 0) {
-      Launch(device, map_internal::UpdateKernel<F, Ts...>, map_internal::Blocks(n),
-             map_internal::kBlock, f, n, p...);
+      constexpr int kAhead = map_internal::kAhead;
+      Launch(device, map_internal::UpdateKernel<F, Ts...>,
+             map_internal::Blocks((n + kAhead - 1) / kAhead), map_internal::kBlock, f, n, p...);
     }
     return;
   }
