@@ -2,6 +2,7 @@
 
 #include "shared/checks.h"
 #include "trainer/backend/loops/grouped_sums.h"
+#include "trainer/backend/loops/map_channels.h"
 
 namespace trainer {
 namespace {
@@ -19,19 +20,31 @@ struct Channels {
   }
 };
 
-// y = x for x > 0, else slope[channel] * x.
+// y = x for x > 0, else slope * x; number(0) is the slope of the element's channel.
 struct PReluForward {
-  const float* slope;
-  Channels channels;
-  HD float operator()(int64_t i, float x) const { return x > 0 ? x : slope[channels.Of(i)] * x; }
+  template <class Number>
+  HD float operator()(const Number& number, float x) const {
+    return x > 0 ? x : number(0) * x;
+  }
 };
 
-// dx = dy for x > 0, else slope[channel] * dy.
+// dx = dy for x > 0, else slope * dy.
 struct PReluBackward {
+  template <class Number>
+  HD float operator()(const Number& number, float dy, float x) const {
+    return x > 0 ? dy : number(0) * dy;
+  }
+};
+
+// Lets MapIndexed call these.
+template <class F>
+struct AtIndex {
+  F f;
   const float* slope;
   Channels channels;
-  HD float operator()(int64_t i, float dy, float x) const {
-    return x > 0 ? dy : slope[channels.Of(i)] * dy;
+  template <class... Floats>
+  HD float operator()(int64_t i, Floats... x) const {
+    return f([&](int) { return slope[channels.Of(i)]; }, x...);
   }
 };
 
@@ -68,7 +81,7 @@ class PRelu final : public Layer {
     ctx.SaveInput(0);
   }
   void Forward(const RunContext& run) override {
-    MapIndexed(run.device(), PReluForward{run.Param(0), channels_}, run.Output(0), run.Input(0));
+    Apply(run, PReluForward{}, run.Output(0), run.Input(0));
   }
   bool Recomputes() const override { return true; }
   void Backward(const RunContext& run) override {
@@ -82,11 +95,21 @@ class PRelu final : public Layer {
       });
     }
     if (!run.NeedsGradInput(0)) return;
-    MapIndexed(run.device(), PReluBackward{run.Param(0), channels_}, run.GradInput(0),
-               run.GradOutput(0), run.Input(0));
+    Apply(run, PReluBackward{}, run.GradInput(0), run.GradOutput(0), run.Input(0));
   }
 
  private:
+  template <class F, class... Ins>
+  void Apply(const RunContext& run, F f, const Tensor& out, const Ins&... ins) const {
+    const Device& device = run.device();
+    const float* const slope = run.Param(0);
+    if (channels_.inner == 1 &&
+        MapFourChannels(device, f, channels_.channels, {slope}, out, ins...)) {
+      return;
+    }
+    MapIndexed(device, AtIndex<F>{f, slope, channels_}, out, ins...);
+  }
+
   LayerSpec spec_;
   Channels channels_{1, 1};
 };

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "trainer/backend/loops/grouped_sums.h"
+#include "trainer/backend/loops/map_channels.h"
 
 namespace trainer {
 namespace {
@@ -66,6 +67,39 @@ struct ScaleShiftAll {
     return x * (scale == nullptr ? 1.0f : *scale) + (shift == nullptr ? 0.0f : *shift);
   }
 };
+
+// The same for MapFourChannels: number(0) and number(1) belong to the element's channel.
+struct TimesFirst {
+  template <class Number>
+  HD float operator()(const Number& number, float x) const {
+    return x * number(0);
+  }
+};
+struct PlusFirst {
+  template <class Number>
+  HD float operator()(const Number& number, float x) const {
+    return x + number(0);
+  }
+};
+struct TimesFirstPlusSecond {
+  template <class Number>
+  HD float operator()(const Number& number, float x) const {
+    return x * number(0) + number(1);
+  }
+};
+
+// Returns whether memory is (rows, small_count): the usual case, channels of an image.
+bool IsPerChannel(const Broadcast& broadcast) {
+  return broadcast.stride[0] == 1 && broadcast.length[0] == broadcast.small_count;
+}
+
+// Computes y = x * scale + shift for numbers per channel; returns what MapFourChannels does.
+bool ScaleShiftChannels(const Device& device, int64_t channels, const ConstTensor& x,
+                        const float* scale, const float* shift, const Tensor& y) {
+  if (scale == nullptr) return MapFourChannels(device, PlusFirst{}, channels, {shift}, y, x);
+  if (shift == nullptr) return MapFourChannels(device, TimesFirst{}, channels, {scale}, y, x);
+  return MapFourChannels(device, TimesFirstPlusSecond{}, channels, {scale, shift}, y, x);
+}
 
 // Returns how many neighbours in memory are repetitions of one small element.
 int64_t NeighbouringRepetitions(const Broadcast& broadcast) {
@@ -135,6 +169,10 @@ bool MakeBroadcast(const Shape& large, const Shape& small, int axis, bool is_val
 void ScaleShift(const Device& device, const Broadcast& broadcast, const ConstTensor& x,
                 const float* scale, const float* shift, const Tensor& y) {
   if (broadcast.small_count == 1) return Map(device, ScaleShiftAll{scale, shift}, y, x);
+  if (IsPerChannel(broadcast) &&
+      ScaleShiftChannels(device, broadcast.small_count, x, scale, shift, y)) {
+    return;
+  }
   DispatchDtype(x.dtype, [&](auto tag) {
     using T = typename decltype(tag)::Type;
     MapRows(device, x.Count() / broadcast.length[0], broadcast.length[0],
@@ -145,8 +183,7 @@ void ScaleShift(const Device& device, const Broadcast& broadcast, const ConstTen
 void ReduceBroadcast(const Device& device, const Broadcast& broadcast, const ConstTensor& dy,
                      const ConstTensor* x, float* to) {
   const int64_t repetitions = dy.Count() / broadcast.small_count;
-  if (broadcast.stride[0] == 1 && broadcast.length[0] == broadcast.small_count) {
-    // In the usual case, channels of an image, memory is (rows, small_count).
+  if (IsPerChannel(broadcast)) {
     return device.AddChannelSums({.outer = repetitions, .channels = broadcast.small_count}, dy, x,
                                  to);
   }

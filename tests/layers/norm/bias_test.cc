@@ -23,6 +23,12 @@ TEST(BiasTest, HandValues) {
   EXPECT_THAT(layer.ParamGradient(0), ElementsAre(3, 7));
 }
 
+TEST(BiasTest, HandValuesOfFourChannels) {
+  LayerRunner layer(Bias(""), {{1, 4, 1, 2}});
+  layer.SetParam(0, {10, 20, 30, 40});
+  EXPECT_THAT(layer.Forward({1, 2, 3, 4, 5, 6, 7, 8}), ElementsAre(11, 12, 23, 24, 35, 36, 47, 48));
+}
+
 TEST(BiasTest, GradientMatchesDifferences) {
   LayerRunner layer(Bias("axis: 0"), {{2, 3, 2, 2}, {2, 3, 2, 2}});
   layer.SetInput(0, LayerRunner::SomeValues(24, 1));

@@ -26,6 +26,20 @@ TEST(ScaleTest, HandValues) {
   EXPECT_THAT(layer.ParamGradient(1), ElementsAre(2, 3));
 }
 
+TEST(ScaleTest, HandValuesOfFourChannels) {
+  for (const bool has_bias : {false, true}) {
+    LayerRunner layer(Scale(has_bias ? "bias_term: true" : ""), {{1, 4, 1, 2}});
+    layer.SetParam(0, {2, 10, 3, 0.5});
+    if (has_bias) layer.SetParam(1, {1, 2, 3, 4});
+    const float b = has_bias ? 1 : 0;
+    EXPECT_THAT(layer.Forward({1, 2, 3, 4, 5, 6, 7, 8}),
+                ElementsAre(2 + b, 4 + b, 30 + 2 * b, 40 + 2 * b, 15 + 3 * b, 18 + 3 * b,
+                            3.5f + 4 * b, 4 + 4 * b));
+    layer.Backward({{1, 1, 1, 2, 1, 1, 1, 2}});
+    EXPECT_THAT(layer.InputGradient(), ElementsAre(2, 2, 10, 20, 3, 3, 0.5, 1));
+  }
+}
+
 TEST(ScaleTest, GradientMatchesDifferences) {
   for (const char* fields : {"bias_term: true", "axis: 2 num_axes: 2", "num_axes: 0",
                              "axis: 0 num_axes: -1 bias_term: true", "num_axes: 2"}) {
@@ -70,6 +84,7 @@ TEST(ScaleTest, RefusesAxesThatDoNotFit) {
 
 TEST(ScaleTest, Bf16IsNearF32) {
   ExpectBf16Near(R"(type: "Scale" scale_param { bias_term: true })", {{2, 3, 5, 6}});
+  ExpectBf16Near(R"(type: "Scale" scale_param { bias_term: true })", {{2, 4, 5, 6}});
   ExpectBf16Near(R"(type: "Scale" scale_param { axis: 0 })", {{2, 3, 5, 6}, {2}});
 }
 
