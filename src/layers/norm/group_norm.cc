@@ -14,10 +14,9 @@ template <class T>
 struct Apply {
   const T* x;
   const float *mean, *inverse, *factor, *offset;
-  T* y;
-  HD void operator()(int64_t at, int64_t c, int64_t stat) const {
+  HD float operator()(int64_t at, int64_t c, int64_t stat) const {
     const float z = (Load(x[at]) - mean[stat]) * inverse[stat];
-    Store(y[at], factor == nullptr ? z : z * factor[c] + offset[c]);
+    return factor == nullptr ? z : z * factor[c] + offset[c];
   }
 };
 
@@ -31,15 +30,12 @@ struct Along {
   }
 };
 
-// Adds channel c of `sums` (N, C) over the items to the gradient of a parameter (C).
-struct AddOverItems {
-  const float* sums;
-  int64_t items, channels;
-  float* to;
-  HD void operator()(int64_t c) const {
-    float sum = 0;
-    for (int64_t n = 0; n < items; ++n) sum += sums[n * channels + c];
-    to[c] += sum;
+// Returns an item's sums (N, C), which are terms of the gradients of its channel's parameters.
+struct SumsOfItem {
+  const float *sum_dyz, *sum_dy;
+  template <class Place>
+  HD SumPair operator()(const Place& place) const {
+    return {sum_dyz[place.At()], sum_dy[place.At()]};
   }
 };
 
@@ -56,11 +52,10 @@ template <class T>
 struct InputGradient {
   const T *x, *dy;
   const float *mean, *inverse, *factor, *mean_dz, *mean_dzz;
-  T* dx;
-  HD void operator()(int64_t at, int64_t c, int64_t stat) const {
+  HD float operator()(int64_t at, int64_t c, int64_t stat) const {
     const float z = (Load(x[at]) - mean[stat]) * inverse[stat];
     const float dz = factor == nullptr ? Load(dy[at]) : Load(dy[at]) * factor[c];
-    Store(dx[at], (dz - mean_dz[stat] - z * mean_dzz[stat]) * inverse[stat]);
+    return (dz - mean_dz[stat] - z * mean_dzz[stat]) * inverse[stat];
   }
 };
 
@@ -104,9 +99,9 @@ class GroupNorm final : public Layer {
       SumChunks(run.device(), items_, SquareAround<T>{x, mean}, inverse);
       MeanOverGroups(run, inverse);
       ForEach(run.device(), stats_, InverseRoot{inverse, spec_.proto().group_norm_param().eps()});
-      ForEachPixel(run.device(), items_,
-                   Apply<T>{x, mean, inverse, run.ParamOrNull(0), run.ParamOrNull(1),
-                            run.Output(0).As<T>()});
+      MapPixels(run.device(), items_,
+                Apply<T>{x, mean, inverse, run.ParamOrNull(0), run.ParamOrNull(1)},
+                run.Output(0).As<T>());
     });
   }
 
@@ -120,8 +115,11 @@ class GroupNorm final : public Layer {
       const T *x = run.Input(0).As<T>(), *dy = run.GradOutput(0).As<T>();
       SumChunks(device, items_, ValueOf<T>{dy}, sum_dy);
       SumChunks(device, items_, Along<T>{x, dy, mean, inverse}, sum_dyz);
-      AddParamGradient(run, sum_dyz, run.GradParamOrNull(0));
-      AddParamGradient(run, sum_dy, run.GradParamOrNull(1));
+      float *const to = run.GradParamOrNull(0), *const to_offset = run.GradParamOrNull(1);
+      if (to != nullptr || to_offset != nullptr) {
+        AddSumPairs(device, {items_.chunks, items_.rows.length, 1}, SumsOfItem{sum_dyz, sum_dy}, to,
+                    to_offset);
+      }
       if (!run.NeedsGradInput(0)) return;
       const float* const factor = run.ParamOrNull(0);
       for (float* const sums : {sum_dy, sum_dyz}) {
@@ -130,9 +128,8 @@ class GroupNorm final : public Layer {
         }
         MeanOverGroups(run, sums);
       }
-      ForEachPixel(device, items_,
-                   InputGradient<T>{x, dy, mean, inverse, factor, sum_dy, sum_dyz,
-                                    run.GradInput(0).As<T>()});
+      MapPixels(device, items_, InputGradient<T>{x, dy, mean, inverse, factor, sum_dy, sum_dyz},
+                run.GradInput(0).As<T>());
     });
   }
 
@@ -155,12 +152,6 @@ class GroupNorm final : public Layer {
   void MeanOverGroups(const RunContext& run, float* sums) const {
     const auto size = static_cast<float>(std::max<int64_t>(1, in_group_ * items_.chunk_rows));
     MapRows(run.device(), stats_ / in_group_, in_group_, MeanOfGroup{sums, 1 / size});
-  }
-  // Adds the sums (N, C) over the items to `to` (C), unless it is null.
-  void AddParamGradient(const RunContext& run, const float* sums, float* to) const {
-    if (to == nullptr) return;
-    const int64_t channels = items_.rows.length;
-    ForEach(run.device(), channels, AddOverItems{sums, items_.chunks, channels, to});
   }
 
   LayerSpec spec_;

@@ -32,10 +32,9 @@ template <class T>
 struct Standardize {
   const T* x;
   const float *mean, *inverse;  // inverse is null if only the mean is subtracted
-  T* y;
-  HD void operator()(int64_t at, int64_t, int64_t stat) const {
+  HD float operator()(int64_t at, int64_t, int64_t stat) const {
     const float d = Load(x[at]) - mean[stat];
-    Store(y[at], inverse == nullptr ? d : d * inverse[stat]);
+    return inverse == nullptr ? d : d * inverse[stat];
   }
 };
 
@@ -44,10 +43,9 @@ template <class T>
 struct StandardizeGradient {
   const T *y, *dy;
   const float *inverse, *ratio, *mean_dy, *mean_dyy;
-  T* dx;
-  HD void operator()(int64_t at, int64_t, int64_t stat) const {
+  HD float operator()(int64_t at, int64_t, int64_t stat) const {
     const float along = Load(y[at]) * ratio[stat] * mean_dyy[stat];
-    Store(dx[at], (Load(dy[at]) - mean_dy[stat] - along) * inverse[stat]);
+    return (Load(dy[at]) - mean_dy[stat] - along) * inverse[stat];
   }
 };
 
@@ -89,7 +87,7 @@ class Mvn final : public Layer {
         ForEach(run.device(), stats_,
                 Deviation{inverse, second_.At(run.Workspace()), spec_.proto().mvn_param().eps()});
       }
-      ForEachPixel(run.device(), items_, Standardize<T>{x, mean, inverse, run.Output(0).As<T>()});
+      MapPixels(run.device(), items_, Standardize<T>{x, mean, inverse}, run.Output(0).As<T>());
     });
   }
 
@@ -101,14 +99,14 @@ class Mvn final : public Layer {
       T* const dx = run.GradInput(0).As<T>();
       ComputeMean(run, ValueOf<T>{dy}, mean_dy);
       if (!scaled_) {
-        return ForEachPixel(run.device(), items_, Standardize<T>{dy, mean_dy, nullptr, dx});
+        return MapPixels(run.device(), items_, Standardize<T>{dy, mean_dy, nullptr}, dx);
       }
       const T* y = run.Output(0).As<T>();
       const float *const inverse = first_.At(run.Workspace()), *const ratio =
                                                                    second_.At(run.Workspace());
       ComputeMean(run, ProductOf<T>{dy, y}, mean_dyy);
-      ForEachPixel(run.device(), items_,
-                   StandardizeGradient<T>{y, dy, inverse, ratio, mean_dy, mean_dyy, dx});
+      MapPixels(run.device(), items_,
+                StandardizeGradient<T>{y, dy, inverse, ratio, mean_dy, mean_dyy}, dx);
     });
   }
 

@@ -80,6 +80,7 @@ struct Cut {
 struct SumsTo {
   float* partials;
   float* to[2];
+  bool add = true;  // false: JoinSumsKernel overwrites the arrays
 };
 
 // A block sums one channel of a chunk at a time; its threads take neighbouring terms. A thread
@@ -181,7 +182,8 @@ __global__ void __launch_bounds__(map_internal::kBlock)
     for (int64_t k = lane; k < chunks; k += 32) sum += partials[k * kSums * channels + i];
     for (int step = 16; step > 0; step /= 2) sum += __shfl_xor_sync(~0u, sum, step);
     float* const to = i < channels ? out.to[0] : out.to[1];
-    if (lane == 0 && to != nullptr) to[i % channels] += static_cast<float>(sum);
+    if (lane != 0 || to == nullptr) continue;
+    to[i % channels] = (out.add ? to[i % channels] : 0.0f) + static_cast<float>(sum);
   }
 }
 
