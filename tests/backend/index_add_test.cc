@@ -25,11 +25,11 @@ struct MatrixRows {
   }
 };
 
-struct Sizes {
+struct TableSize {
   int64_t rows, columns;
 };
 
-class IndexAddTest : public testing::TestWithParam<Sizes> {
+class IndexAddTest : public testing::TestWithParam<TableSize> {
  protected:
   IndexAddTest() {
     for (int64_t row = 0; row < rows_; ++row) {
@@ -73,11 +73,11 @@ class IndexAddTest : public testing::TestWithParam<Sizes> {
   std::vector<float> values_;
 };
 INSTANTIATE_TEST_SUITE_P(Of, IndexAddTest,
-                         testing::Values(Sizes{0, 3}, Sizes{1, 1}, Sizes{50, 260}, Sizes{300, 5},
-                                         Sizes{2100, 3}),
-                         [](const auto& sizes) {
-                           return "Rows" + std::to_string(sizes.param.rows) + "Columns" +
-                                  std::to_string(sizes.param.columns);
+                         testing::Values(TableSize{0, 3}, TableSize{1, 1}, TableSize{50, 260},
+                                         TableSize{300, 5}, TableSize{2100, 3}),
+                         [](const auto& size) {
+                           return "Rows" + std::to_string(size.param.rows) + "Columns" +
+                                  std::to_string(size.param.columns);
                          });
 
 TEST_P(IndexAddTest, AddsRowsInOrderUnlessTheArrayIsNull) {

@@ -87,10 +87,10 @@ class Embed final : public Layer {
   }
 
   void Backward(const RunContext& run) override {
-    IndexAdd(run.device(), run.Input(0).Count(), columns_,
-             VectorGradients{run.Input(0).f32(), run.GradOutput(0).f32(), in_, out_, rule_,
-                             columns_},
-             run.GradParam(0), run.GradParamOrNull(1));
+    IndexAdd(
+        run.device(), run.Input(0).Count(), columns_,
+        VectorGradients{run.Input(0).f32(), run.GradOutput(0).f32(), in_, out_, rule_, columns_},
+        run.GradParam(0), run.GradParamOrNull(1));
   }
 
  private:

@@ -98,13 +98,13 @@ struct AddToPixels {
   HD void operator()(const Row& row) const {
     const int64_t pixels = cells.height * cells.width, at = row.index % pixels;
     const int64_t per_output = cells.side * cells.side;
-    ForEachCellAt(cells, regions, row.index / pixels, at / cells.width, at % cells.width,
-                  [&](int64_t i, const RegionCell& cell) {
-                    const float area = cell.Area();
-                    float* const to = dx + row.index * outputs * per_output + i % per_output;
-                    row.ForEach(
-                        [&](int64_t c) { to[c * per_output] += dy[i * outputs + c] / area; });
-                  });
+    ForEachCellAt(
+        cells, regions, row.index / pixels, at / cells.width, at % cells.width,
+        [&](int64_t i, const RegionCell& cell) {
+          const float area = cell.Area();
+          float* const to = dx + row.index * outputs * per_output + i % per_output;
+          row.ForEach([&](int64_t c) { to[c * per_output] += dy[i * outputs + c] / area; });
+        });
   }
 };
 

@@ -149,8 +149,8 @@ class RoiPooling final : public Layer {
     const Tensor& dx = run.GradInput(0);
     const Shape& out = run.GradOutput(0).shape;
     run.device().Zero(dx.data, dx.Bytes());
-    const AddToWinners add = {CellsOf(run), run.GradOutput(0).f32(), Places(run), dx.f32(),
-                              out[0],       out[1]};
+    const AddToWinners add = {CellsOf(run), run.GradOutput(0).f32(), Places(run), dx.f32(), out[0],
+                              out[1]};
     ScatterOrGather(run.device(), out[1], out[0] * out[2] * out[3], add,
                     dx.shape[0] * dx.shape[2] * dx.shape[3], out[1], add);
   }
