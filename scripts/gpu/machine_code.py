@@ -66,17 +66,43 @@ BOUNDS = {
         # Only the place of a block's chunk is divided, here and below.
         Bound("LongSumsKernel<trainer::cuda::ProductTerms<float>", 8, 5, 1200),),
     "src/layers/activation/prelu.cc": (
-        Bound("NeighbourSumsKernel<trainer::SlopeTerm<float>", 8, 3, 800),
-        Bound("LongSumsKernel<trainer::SlopeTerm<float>", 8, 5, 700)),
+        Bound("NeighbourSumsKernel<trainer::SlopeTerm<float>", 8, 4, 800),
+        Bound("LongSumsKernel<trainer::SlopeTerm<float>", 8, 6, 700),
+        # A thread divides once to find its first channel, here and in broadcast.cc.
+        Bound("FourChannelsKernel<1, trainer::PReluForward, float", 4, 1, 130),
+        Bound("FourChannelsKernel<1, trainer::PReluBackward, float", 6, 1, 140)),
+    "src/layers/conv/embed.cc": (
+        # Only images divide, and a block does to find its row.
+        Bound("IndexAddKernel<trainer::VectorGradients", 8, 52, 2150),),
+    "src/layers/detection/ps_roi_pooling.cc": (
+        # A cell's bounds and its mean are divided; a pixel's place is divided once for all cells.
+        Bound("RowsKernel<trainer::AddToPixels", 8, 40, 1120),),
+    "src/layers/detection/roi_pooling.cc": (
+        Bound("RowsKernel<trainer::AddToWinners", 8, 18, 880),),
     "src/layers/shared/broadcast.cc": (
         # The place of a small element is divided, too, once for all its repetitions.
         Bound("LongSumsKernel<trainer::RepetitionTerms<float, std::integral_constant<bool, true>",
               8, 40, 1400),
-        Bound("ScaleShiftAll>, float", 2, 0, 450)),
+        Bound("ScaleShiftAll>, float", 2, 0, 450),
+        Bound("FourChannelsKernel<1, trainer::TimesFirst, float", 4, 1, 115),
+        Bound("FourChannelsKernel<2, trainer::TimesFirstPlusSecond, float", 6, 1, 125)),
+    "src/layers/norm/group_norm.cc": (
+        # Only tensors whose channels are not neighbours divide, here and in mvn.cc.
+        Bound("PartSumsKernel<trainer::Along<float>", 16, 11, 680),
+        Bound("MapPixelsKernel<float, trainer::Apply<float>", 16, 17, 1000),
+        Bound("MapPixelsKernel<float, trainer::InputGradient<float>", 20, 17, 1160, 96)),
     "src/layers/norm/layer_norm.cc": (
         # Only the place of a block's chunk is divided.
         Bound("NeighbourSumsKernel<trainer::LayerNormParamTerms<float>", 8, 3, 750),
         Bound("LongSumsKernel<trainer::LayerNormParamTerms<float>", 8, 5, 800)),
+    "src/layers/norm/mvn.cc": (
+        Bound("PartSumsKernel<trainer::ProductOf<float>", 8, 11, 650),
+        Bound("MapPixelsKernel<float, trainer::StandardizeGradient<float>", 12, 11, 720)),
+    "src/optim/lbfgs.cc": (
+        Bound("UpdateKernel<trainer::AddScaled", 8, 0, 100),
+        Bound("UpdateKernel<trainer::Subtract", 8, 0, 110)),
+    "src/optim/tree_accumulator.cc": (
+        Bound("UpdateKernel<trainer::AddBefore", 8, 0, 95),),
 }
 
 
