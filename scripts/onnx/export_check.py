@@ -20,6 +20,7 @@ import traceback
 
 from classifiers import CLASSIFIERS
 from dense_nets import DENSE_NETS
+from detectors import DETECTORS
 from layer_nets import LAYER_NETS
 
 try:
@@ -138,7 +139,8 @@ def all_nets():
     """(name, text, integers) of every net."""
     for path in sorted(ROOT.glob("models/*/deploy.prototxt")):
         yield f"models/{path.parent.name}", path.read_text(), {}
-    for group, nets in (("layer", LAYER_NETS), ("classifier", CLASSIFIERS), ("dense", DENSE_NETS)):
+    for group, nets in (("layer", LAYER_NETS), ("classifier", CLASSIFIERS),
+                        ("detector", DETECTORS), ("dense", DENSE_NETS)):
         for name, make in nets.items():
             net = make()
             yield f"{group}/{name}", net.text(), net.integers
