@@ -61,6 +61,35 @@ class Case:
         self.weights = folder / "net.caffemodel"
         shown = run(trainer, "show", f"--model={folder / 'net.prototxt'}", "--phase=TEST", "--json")
         self.weights.write_bytes(random_weights(protos, self.net, shown, self.rng))
+        self.soften_probabilities()
+
+    def soften_probabilities(self):
+        """Divides the weights before each Softmax by the deviation of its input where this is above
+        1. In a deep net it is so large that the probabilities would be 0 and 1 whatever the layers
+        before compute."""
+        ends = {layer.bottom[0]: i for i, layer in enumerate(self.net.layer)
+                if layer.type == "Softmax" and layer.bottom[0] != layer.top[0]}
+        if not ends:
+            return
+        stored = self.protos.module.NetParameter.FromString(self.weights.read_bytes())
+        with_weights = {layer.name: layer for layer in stored.layer}
+        inputs = random_inputs(self.net, self.integers, np.random.default_rng(2))
+        scores = self.features(self.net, inputs, ends)
+        for blob, end in ends.items():
+            for name in last_with_weights(self.net, blob, end, with_weights):
+                for weight in with_weights[name].blobs:
+                    values = np.array(weight.data, np.float32) / max(1, scores[blob].std())
+                    weight.data[:] = values.tolist()
+        self.weights.write_bytes(stored.SerializeToString())
+
+    def features(self, net, inputs, blobs):
+        """What `trainer features` says about these blobs."""
+        np.savez(self.folder / "in.npz", **inputs)
+        self.write("batch.prototxt", net)
+        run(self.trainer, "features", f"--model={self.folder / 'batch.prototxt'}",
+            f"--weights={self.weights}", f"--input={self.folder / 'in.npz'}",
+            f"--blobs={','.join(blobs)}", f"--out={self.folder / 'out.npz'}", "--force")
+        return np.load(self.folder / "out.npz")
 
     def write(self, name, net):
         (self.folder / name).write_text(self.protos.text(net))
@@ -91,13 +120,11 @@ class Case:
     def compare(self, model, net):
         """The largest relative difference of an output."""
         inputs = random_inputs(net, self.integers, self.rng)
-        np.savez(self.folder / "in.npz", **inputs)
-        self.write("batch.prototxt", net)
         outputs = [value.name for value in model.graph.output]
-        run(self.trainer, "features", f"--model={self.folder / 'batch.prototxt'}",
-            f"--weights={self.weights}", f"--input={self.folder / 'in.npz'}",
-            f"--blobs={','.join(outputs)}", f"--out={self.folder / 'out.npz'}", "--force")
-        expected = np.load(self.folder / "out.npz")
+        expected = self.features(net, inputs, outputs)
+        for layer in net.layer:
+            if layer.type == "Softmax" and layer.top[0] in outputs:
+                refuse_certainty(layer.top[0], expected[layer.top[0]], layer.softmax_param.axis)
         session = onnxruntime.InferenceSession(model.SerializeToString(),
                                                providers=["CPUExecutionProvider"])
         fed = {value.name: inputs[value.name] for value in session.get_inputs()}
@@ -105,6 +132,24 @@ class Case:
         for name, actual in zip(outputs, session.run(outputs, fed)):
             worst = max(worst, difference(name, expected[name], actual))
         return worst
+
+
+def last_with_weights(net, blob, end, names):
+    """The names of the layers with weights that make a blob, through layers without."""
+    for i in reversed(range(end)):
+        layer = net.layer[i]
+        if blob in layer.top:
+            if layer.name in names:
+                return {layer.name}
+            found = (last_with_weights(net, bottom, i, names) for bottom in layer.bottom)
+            return set().union(*found)
+    return set()
+
+
+def refuse_certainty(name, probabilities, axis):
+    """Raises an error if the probabilities are 0 and 1, whatever the layers before compute."""
+    if probabilities.size > 0 and probabilities.max(axis).min() > 0.9999:
+        raise RuntimeError(f"'{name}': the probabilities are 0 and 1")
 
 
 def difference(name, expected, actual):
