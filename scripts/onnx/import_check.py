@@ -125,9 +125,12 @@ def make_model(name, file, dynamo):
     class First(torch.nn.Module):
         """The output of a segmentation net alone."""
 
+        def __init__(self):
+            super().__init__()
+            self.model = model
+
         def forward(self, x):
-            y = model(x)
-            return y["out"] if isinstance(y, dict) else y
+            return self.model(x)["out"]
 
     pixels = torch.randn(1, 3, side, side)
     whole = First().eval() if name.startswith("fcn") else model
