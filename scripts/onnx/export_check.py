@@ -34,6 +34,7 @@ except ImportError as missing:
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 LIMIT = 1e-4
+BYTES = ("char_transformer", "convnext_tiny", "resnet18")  # nets whose input is from 0 to 255
 OTHER_BATCH = 3  # times the batch size of the net
 # A file of weights that fits no layer is refused, so each net gets a layer with a weight.
 WITH_WEIGHT = """
@@ -183,7 +184,8 @@ def check(trainer, protos, folder, text, integers, opsets):
 def all_nets():
     """(name, text, integers) of every net."""
     for path in sorted(ROOT.glob("models/*/deploy.prototxt")):
-        yield f"models/{path.parent.name}", path.read_text(), {}
+        folder = path.parent.name
+        yield f"models/{folder}", path.read_text(), {"data": 256} if folder in BYTES else {}
     for group, nets in (("layer", LAYER_NETS), ("classifier", CLASSIFIERS),
                         ("detector", DETECTORS), ("dense", DENSE_NETS)):
         for name, make in nets.items():
