@@ -88,7 +88,8 @@ def compute(trainer, folder, model, inputs):
 def randomize(model, side):
     """Changes the numbers of a new model that are 0, 1 or tiny. The averages of BatchNorm become those
     of a batch: with others, the signal of a deep net vanishes, and the output does not depend on the
-    image."""
+    image. The variances become a little larger, because with those of the batch each layer multiplies
+    rounding errors: fcn_resnet50 in float and in double then differ by 9e-5."""
     import torch
 
     for key, weight in model.named_parameters():
@@ -104,7 +105,9 @@ def randomize(model, side):
             part.momentum = None  # the mean of all batches
     with torch.no_grad():
         model.train()(torch.randn(4, 3, side, side))
-    model.eval()
+    for part in model.eval().modules():
+        if isinstance(part, torch.nn.BatchNorm2d):
+            part.running_var *= 1.1
 
 
 def make_model(name, file, dynamo):
