@@ -23,7 +23,7 @@ namespace {
 
 constexpr char kOnnxGroup[] = "ONNX";
 
-// Sets what --batch and --shape say. A run's net gets one item per pass unless --batch is a number.
+// Applies --batch and --shape. The net of a run gets one item per pass unless --batch is a number.
 void ReadSizes(OnnxFlags* flags, PredictionTargetOptions* target) {
   if (!flags->shape.empty()) target->shape = ParseItemShape(flags->shape);
   flags->options.fixed_batch = flags->batch != "free";
@@ -37,7 +37,7 @@ void ReadSizes(OnnxFlags* flags, PredictionTargetOptions* target) {
   target->batch = *batch;
 }
 
-// Returns the names of --labels, or those of the run's data.
+// Returns the names in --labels, or else the names in the run's data.
 std::vector<std::string> ReadLabels(const OnnxFlags& flags, const PredictionTarget& target,
                                     int64_t classes) {
   if (flags.labels.empty()) {

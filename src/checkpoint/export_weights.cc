@@ -13,7 +13,7 @@
 namespace trainer {
 namespace {
 
-// Adds the layers of `from`; a layer with weights replaces one of its name.
+// Adds the layers of `from`. A layer with weights replaces an existing layer with the same name.
 void MergeLayers(caffe::NetParameter from, caffe::NetParameter* to) {
   if (to->layer_size() == 0) return to->Swap(&from);
   std::map<std::string, int> indices;

@@ -25,7 +25,7 @@ bool IsNumber(std::string_view text) {
   return !text.empty() && std::ranges::all_of(text, [](char c) { return c >= '0' && c <= '9'; });
 }
 
-// Returns the table next to the net, or "".
+// Returns the path of the table next to the net, or "" if it does not exist.
 std::string FindTensorNames(const std::string& net_file) {
   if (net_file.empty()) return "";
   const std::string path = JoinPath(FolderOf(net_file), kTensorNamesName);

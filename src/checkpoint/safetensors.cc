@@ -15,11 +15,11 @@
 namespace trainer {
 namespace {
 
-// Numbers are read and written as they are in memory.
+// The file is little-endian, and numbers are copied between it and memory unchanged.
 static_assert(std::endian::native == std::endian::little);
 
 constexpr size_t kLengthBytes = 8;
-constexpr size_t kAlignment = 8;  // of the numbers in the file
+constexpr size_t kAlignment = 8;  // alignment of the numbers in the file
 constexpr char kChecksumKey[] = "trainer.crc32c";
 constexpr std::string_view kChecksumText = "\"trainer.crc32c\": \"";  // as this program writes it
 constexpr size_t kChecksumDigits = 8;
@@ -30,7 +30,7 @@ std::string HexDigits(uint32_t crc) {
   return digits;
 }
 
-// Returns the length and the header of a file with these tensors, and zeros as its checksum.
+// Returns the length and the header of a file with these tensors. The checksum in it is zeros.
 std::string SafetensorsHead(std::span<const NamedTensor> tensors) {
   Json json = Json::Object().Set(
       kSafetensorsMetadata, Json::Object().Set("format", "pt").Set(kChecksumKey, HexDigits(0)));
@@ -46,7 +46,7 @@ std::string SafetensorsHead(std::span<const NamedTensor> tensors) {
     begin = end;
   }
   std::string text = json.ToLine();
-  text.pop_back();  // the newline
+  text.pop_back();  // removes the newline
   text.append((kAlignment - text.size() % kAlignment) % kAlignment, ' ');
   return LittleEndian(text.size(), kLengthBytes) + text;
 }
@@ -100,7 +100,7 @@ void SafetensorsFile::VerifyChecksum(std::string text) const {
   for (uint64_t i = data_at_; i < file_.bytes(); i += piece.size()) {
     piece.resize(std::min<uint64_t>(file_.bytes() - i, 1 << 20));
     piece.resize(file_.Read(i, piece.size(), piece.data()));
-    if (piece.empty()) break;  // the file became shorter
+    if (piece.empty()) break;  // the file was truncated meanwhile
     crc = Crc32c(piece.data(), piece.size(), crc);
   }
   if (HexDigits(crc) == stated->second) return;

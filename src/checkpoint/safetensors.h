@@ -17,10 +17,10 @@
 
 namespace trainer {
 
-// The key of the header that is no tensor.
+// The key in the header that does not name a tensor.
 inline constexpr char kSafetensorsMetadata[] = "__metadata__";
 
-// A tensor in a file. `begin` and `end` count from the end of the header.
+// Describes a tensor in a file. `begin` and `end` count from the end of the header.
 struct SafeTensor {
   std::string name, dtype;
   std::vector<int64_t> dims;
@@ -28,33 +28,33 @@ struct SafeTensor {
 };
 
 struct SafetensorsHeader {
-  std::vector<SafeTensor> tensors;  // in the order of their numbers
+  std::vector<SafeTensor> tensors;  // in the order of their offsets
   std::map<std::string, std::string> metadata;
 };
 
 // Parses a header that is followed by `data_bytes` bytes. Throws kData with `path` unless `text` is
-// such an object, each shape and type agrees with its offsets, and the tensors fill the bytes after
-// the header without overlaps and gaps.
+// an object of this format, each shape and type agrees with its offsets, and the tensors fill the
+// bytes after the header without overlaps and gaps.
 SafetensorsHeader ParseSafetensorsHeader(std::string_view text, uint64_t data_bytes,
                                          const std::string& path);
 
-// A file that is read. Const members may be called from any thread.
+// Reads a file of tensors. Any thread may call const members.
 class SafetensorsFile {
  public:
-  // Throws as ParseSafetensorsHeader; kData also for a header that is longer than the file or than
-  // kMostHeaderBytes; kBadSnapshot if a checksum of this program does not match; and as
-  // RandomAccessFile does.
+  // Opens the file and parses its header. Throws as ParseSafetensorsHeader does; kData also for a
+  // header that is longer than the file or than kMostHeaderBytes; kBadSnapshot if a checksum that
+  // this program wrote does not match; and as RandomAccessFile does.
   explicit SafetensorsFile(const std::string& path);
 
   static constexpr uint64_t kMostHeaderBytes = uint64_t{16} << 20;
 
   const std::vector<SafeTensor>& tensors() const { return header_.tensors; }
-  // Reads the numbers of a tensor of floats, which `to` has room for. Throws kData for a tensor of
-  // another type, and kIo.
+  // Reads the numbers of a tensor of floats into `to`, which must have room for them. Throws kData
+  // for a tensor of another type, and kIo.
   void Read(const SafeTensor& tensor, std::span<float> to) const;
 
  private:
-  // Throws kBadSnapshot if the text of the header states another checksum than the file has.
+  // Throws kBadSnapshot if the checksum in the header's text differs from the file's.
   void VerifyChecksum(std::string text) const;
 
   RandomAccessFile file_;
@@ -62,7 +62,7 @@ class SafetensorsFile {
   SafetensorsHeader header_;
 };
 
-// An array to write. `values` belong to the caller or to `own`.
+// Describes an array to write. The caller or `own` owns `values`.
 struct NamedTensor {
   std::string name;
   std::vector<int64_t> dims;

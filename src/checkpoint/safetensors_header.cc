@@ -1,5 +1,5 @@
-// The header is parsed here and not by the reader of JSON in base, which needs about thirty times
-// the memory of the text: a file of a stranger may have a header of many megabytes.
+// Parses the header without the JSON reader in base, which needs about thirty times the memory of
+// the text. A header from an untrusted file may have many megabytes.
 
 #include <algorithm>
 #include <charconv>
@@ -51,7 +51,7 @@ class SafetensorsParser {
   }
 
  private:
-  // Throws with the place in the header.
+  // Throws an error that names the place in the header.
   [[noreturn]] void Fail(const std::string& why) const {
     throw Error(
         ErrorCode::kData, {path_},

@@ -16,7 +16,8 @@ bool IsNamedAsModel(const std::string& path) {
   return path.ends_with(".caffemodel") || path.ends_with(".caffemodel.h5");
 }
 
-// Throws kUsage for a file of weights given as a state, and names the state of the same snapshot.
+// Throws kUsage for a file of weights given as a state. The message names the state in the same
+// snapshot.
 [[noreturn]] void RefuseWeights(const std::string& path) {
   const std::string state = path.substr(0, path.rfind(".caffemodel")) + ".solverstate" +
                             (IsNamedAsHdf5(path) ? ".h5" : "");
@@ -100,7 +101,7 @@ void WriteState(const std::string& path, caffe::SolverState& state, FileOps& ops
 }
 
 caffe::SolverState ReadStateAlone(const std::string& path) {
-  OpenForReading(path);  // a missing file is reported before its name is checked
+  OpenForReading(path);  // reports a missing file before checking its name
   const bool named_as_weights = IsNamedAsModel(path);
   if (named_as_weights && SniffKind(path) != FileKind::kState) RefuseWeights(path);
   VerifyChecksum(path);

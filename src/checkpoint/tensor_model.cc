@@ -24,7 +24,7 @@ namespace {
 
 constexpr char kSafetensorsEnd[] = ".safetensors", kNpzEnd[] = ".npz";
 
-// A file of named tensors.
+// Reads a file of named tensors.
 class TensorFile {
  public:
   explicit TensorFile(std::string path) : path_(std::move(path)) {}
@@ -68,7 +68,7 @@ class SafetensorsTensors final : public TensorFile {
   }
   void Read(const std::string& name, caffe::BlobProto* blob) const override {
     const SafeTensor& tensor = *by_name_.at(name);
-    int64_t count = 1;  // cannot overflow: the file has the numbers
+    int64_t count = 1;  // cannot overflow, because the file holds the numbers
     for (const int64_t dim : tensor.dims) count = dim == 0 ? 0 : count * dim;
     file_.Read(tensor, Resize(name, tensor.dims, count, blob));
   }
@@ -161,7 +161,7 @@ class TableModelReader {
     return net;
   }
 
-  // Throws kData: the file has none of the tensors.
+  // Throws kData, because the file has none of the tensors.
   [[noreturn]] void FailNone() const {
     const std::vector<std::string> names(there_.begin(), there_.end());
     throw Error(ErrorCode::kData, {file_.path()},
@@ -222,7 +222,7 @@ class TableModelReader {
   const TensorFile& file_;
   const std::string& table_;
   std::vector<LayerTensors> layers_;
-  std::set<std::string> there_, read_;  // tensors of the file
+  std::set<std::string> there_, read_;  // names of tensors in the file
 };
 
 }  // namespace

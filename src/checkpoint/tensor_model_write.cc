@@ -18,7 +18,7 @@ namespace trainer {
 namespace {
 
 // Returns the shape that the net has for a blob. Files of old programs have four sizes for each
-// blob; the first ones are 1 where the net has fewer axes.
+// blob, where leading ones are 1 if the net has fewer axes.
 std::vector<int64_t> ShapeInNet(const BlobData& blob, const std::string& type, int index) {
   std::vector<int64_t> dims = blob.dims;
   if (!blob.legacy || (index == 0 && type != "InnerProduct")) return dims;
@@ -27,7 +27,7 @@ std::vector<int64_t> ShapeInNet(const BlobData& blob, const std::string& type, i
   return dims;
 }
 
-// The blobs of all layers as tensors. The net must outlive it.
+// Collects the blobs of all layers as tensors. The net must outlive this object.
 class TensorCollector {
  public:
   explicit TensorCollector(const std::string& path) : path_(path) {}
@@ -91,7 +91,7 @@ class TensorCollector {
                            " in this table, but the blob has ", blob.values.size(), " numbers")));
   }
 
-  // Throws kData for a name that the formats cannot have.
+  // Throws kData for a name that the formats do not allow.
   void Push(std::string name, std::vector<int64_t> dims, BlobData blob) {
     const auto fail = [&](const std::string& why) {
       throw Error(ErrorCode::kData, {path_},
@@ -117,10 +117,10 @@ class TensorCollector {
     tensor.values = tensor.own;
   }
 
-  const std::string& path_;  // of the file to write, for messages
+  const std::string& path_;  // path of the file to write, for messages
   std::vector<NamedTensor> tensors_;
-  std::set<std::string> names_;                    // of tensors_
-  std::vector<std::unique_ptr<float[]>> widened_;  // numbers of tensors_
+  std::set<std::string> names_;                    // names in tensors_
+  std::vector<std::unique_ptr<float[]>> widened_;  // numbers to which tensors_ refer
 };
 
 void CollectByTable(const caffe::NetParameter& net, const std::string& table,

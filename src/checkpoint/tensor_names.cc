@@ -13,7 +13,7 @@
 namespace trainer {
 namespace {
 
-constexpr int64_t kMostElements = INT_MAX;  // of a blob, which is a list of protobuf
+constexpr int64_t kMostElements = INT_MAX;  // limit for a blob, because it is a protobuf list
 
 // Splits "name[2,3]" into the name and the shape. Returns false if the brackets hold something
 // else.
@@ -64,7 +64,7 @@ class TensorTableReader {
     throw Error(ErrorCode::kData, {path_, line_}, why);
   }
 
-  // Adds a line without comment and blanks around it. Names of layers may contain blanks.
+  // Adds a line without its comment and outer blanks. Names of layers may contain blanks.
   void AddLine(const std::string& line) {
     const size_t blank = line.find_last_of(" \t");
     std::string blob = line.substr(0, line.find_last_not_of(" \t", blank) + 1);
@@ -109,7 +109,7 @@ class TensorTableReader {
   const std::string& path_;
   int line_ = 0;
   std::vector<LayerTensors> layers_;
-  std::map<std::string, size_t> indices_;  // in layers_
+  std::map<std::string, size_t> indices_;  // indices in layers_
 };
 
 }  // namespace

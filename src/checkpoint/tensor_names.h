@@ -14,28 +14,28 @@
 
 namespace trainer {
 
-// A line of a table.
+// Holds a line of a table.
 struct TensorName {
   int line = 0;
   int blob = 0;                    // index in the layer
-  std::vector<int64_t> blob_dims;  // empty: the tensor's
-  std::string tensor;              // "" for a number
+  std::vector<int64_t> blob_dims;  // empty: equal to the tensor's
+  std::string tensor;              // "" if the line gives a number
   std::vector<int64_t> tensor_dims;
   float number = 0;
 };
 
-// The lines of a layer, one for each of its blobs, in their order.
+// Holds the lines of a layer, one line per blob, in the order of the blobs.
 struct LayerTensors {
   std::string layer;
   std::vector<TensorName> blobs;
 };
 
-// Reads a table. Throws kData with the line of a word that is not understood, of a blob that is
-// named twice, and of a layer without its first blobs; and as ReadFile does.
+// Reads a table. Throws kData with the line if a word is not understood, a blob is named twice, or
+// a layer lacks one of its first blobs; and as ReadFile does.
 std::vector<LayerTensors> ReadTensorNames(const std::string& path);
 
-// Returns the layer and the index in "conv1.0", the name of a blob in files of tensors; nothing for
-// another text.
+// Returns the layer and the index in the name of a blob in files of tensors, e.g. "conv1.0";
+// nothing for another text.
 std::optional<std::pair<std::string, int>> ParseBlobName(const std::string& name);
 
 // Throws kData with `place` unless the indices are 0, 1, 2, ...

@@ -9,7 +9,7 @@
 
 namespace trainer {
 
-// Builds either the nets of a test or a single net; both share the parameters of this object.
+// Builds either the nets of a test or a single net. Both use the parameters of this object.
 InferenceNet::InferenceNet(const NetSpec& spec, const Device& device,
                            const InferenceOptions& options)
     : spec_(spec), params_(device) {
@@ -26,7 +26,7 @@ InferenceNet::InferenceNet(const NetSpec& spec, const Device& device,
   }
 }
 
-// Loads into one net only, because the nets of a test share their parameters.
+// Loads the weights into only one net, because the nets of a test share their parameters.
 std::vector<std::string> InferenceNet::LoadWeights(std::span<const std::string> files) {
   Net* const nets[] = {&net()};
   WeightLoader loading(nets);

@@ -23,7 +23,7 @@
 namespace trainer {
 namespace {
 
-// Calls f, and turns whatever it throws into a PredictorError.
+// Calls f and converts any exception to a PredictorError.
 template <class F>
 auto Guarded(const F& f) {
   const auto fail = [](ErrorCode code, const std::string& message) -> PredictorError {
@@ -70,8 +70,8 @@ std::unique_ptr<Device> MakePredictorDevice(int gpu) {
   return MakeGpuDevice({.id = gpu});
 }
 
-// Throws kConfig for a detector, whose output has as many rows as it finds, if the rows could not
-// be told apart.
+// Throws kConfig for a detector if the caller could not tell which rows belong to which image. A
+// detector's output has one row per detection.
 void CheckDynamicOutput(const Net& net, const std::string& output, int64_t images, int crops) {
   const Graph& graph = net.graph();
   const bool is_dynamic = graph.values[graph.latest_by_name.at(output)].is_dynamic;
@@ -87,7 +87,7 @@ std::vector<int64_t> ItemShape(const Shape& batch) {
   return {batch.dims().begin() + 1, batch.dims().end()};
 }
 
-// Converts an image to as many channels as the net reads, 1 or 3: to gray, or to blue, green, red.
+// Converts an image to the 1 or 3 channels that the net reads: gray, or blue, green, red.
 Image ConvertImage(const PredictorImage& from, int64_t channels) {
   const bool has_size =
       from.height > 0 && from.width > 0 && from.height <= kMaxPixels / std::max(from.width, 1);
@@ -133,15 +133,16 @@ struct Predictor::Loaded {
     try {
       preprocess = ResolvePreprocessOptions({}, target.net);
     } catch (const Error& error) {
-      bad_comment = error;  // Run does not need it
+      bad_comment = error;  // kept for later, because Run does not need it
     }
     CheckDynamicOutput(net.net(), output.name, input.shape[0], preprocess.oversample ? 10 : 1);
-    // The files of a pack are removed from memory after the constructor.
+    // Reads the mean file now, because the files of a pack are removed from memory after the
+    // constructor.
     if (IsMemoryFile(preprocess.mean_file)) preprocessor.emplace(input.shape, preprocess);
   }
 
-  // Returns what prepares images. Throws as ImagePreprocessor if the net reads no images, and as
-  // ResolvePreprocessOptions.
+  // Returns the preprocessor. Throws as ImagePreprocessor does if the net reads no images, and as
+  // ResolvePreprocessOptions does.
   ImagePreprocessor& Preprocessor() {
     if (bad_comment) throw Error(*bad_comment);
     if (!preprocessor) preprocessor.emplace(input.shape, preprocess);
@@ -168,13 +169,13 @@ struct Predictor::Loaded {
     return result;
   }
 
-  // Returns the output with the shape of the last pass, which differs from that of `output` if a
+  // Returns the output with the shape of the last pass. The shape differs from `output` if a
   // detector has found fewer boxes.
   Tensor OutputOfLastPass() {
     return std::ranges::find(net.net().outputs(), output.name, &NetOutput::name)->value;
   }
 
-  // Returns the mean output of the crops of one image.
+  // Returns the mean of the outputs for the crops of one image.
   std::vector<float> RunCrops(const std::vector<float>& crops) {
     const auto count = crops.size() / static_cast<size_t>(input.shape.Count(1));
     std::vector<float> rows = Run(crops.data(), count);
@@ -199,7 +200,8 @@ struct Predictor::Loaded {
 };
 
 Predictor::Predictor(const PredictorOptions& options) {
-  // NoLog changes a setting of the process, and all packs share one list of files in memory.
+  // The constructors run one at a time, because NoLog changes a setting of the process, and all
+  // packs share one list of files in memory.
   static std::mutex one_at_a_time;
   loaded_ = Guarded([&] {
     const std::lock_guard lock(one_at_a_time);

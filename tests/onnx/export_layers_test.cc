@@ -29,7 +29,7 @@ void ExpectExportRefused(const std::string& text, const std::string& part) {
 
 TEST(ExportLayersTest, EachLayerTypeHasARule) {
   for (const auto& [type, doc] : LayerDocs()) {
-    if (type.starts_with("Test")) continue;  // of tests/support
+    if (type.starts_with("Test")) continue;  // tests/support registers these
     EXPECT_TRUE(ExportRules().contains(type)) << type << " needs a rule in src/onnx/export/";
   }
 }
@@ -43,8 +43,8 @@ layer { name: "conv" type: "Convolution" bottom: "x" top: "y" convolution_param 
             "dilations=1,1 group=3 -> y\n");
 }
 
-// The weight 2 and the bias 1 of the convolution become 2 * 3 / 2 and (1 - 4) * 3 / 2 + 5, for a
-// mean of 4 and a variance of 4 - eps.
+// With a mean of 4 and a variance of 4 - eps, the weight 2 and the bias 1 of the convolution become
+// 2 * 3 / 2 and (1 - 4) * 3 / 2 + 5.
 TEST(ExportLayersTest, BatchNormAndScaleChangeTheWeightsOfAConvolution) {
   Exported exported(WithImage(R"(
 layer { name: "conv" type: "Convolution" bottom: "x" top: "conv" convolution_param { num_output: 1
@@ -54,7 +54,7 @@ layer { name: "scale" type: "Scale" bottom: "conv" top: "conv" scale_param { bia
   filler { value: 3 } bias_filler { value: 5 } } })"));
   Net& net = exported.net->net();
   for (const Param* param : net.params()) {
-    const float values[] = {8, 6, 2};  // sums of weight 2: mean 4, variance 3
+    const float values[] = {8, 6, 2};  // each is a sum of weight 2: mean 4, variance 3
     if (param->layer == "bn") *param->weight = values[param->index];
   }
   exported.result = ExportOnnx(exported.spec, net, {});
@@ -88,8 +88,8 @@ layer { name: "scale" type: "Scale" bottom: "ip" top: "scaled" })";
               HasSubstr("ip: Gemm(ip/Flatten, ip.weight, ip.bias) transB=1 -> scaled\n"));
 }
 
-// An image of 6 x 5, kernel 3, stride 2: rounding up gives 3 x 2 windows, and the last one reaches
-// over the end by 1 row.
+// With an image of 6 x 5, kernel 3 and stride 2, rounding up gives 3 x 2 windows, and the last
+// window exceeds the image by 1 row.
 TEST(ExportLayersTest, PoolingRoundsUpByPaddingAtTheEnd) {
   EXPECT_EQ(Exported(WithImage(R"(
 layer { name: "y" type: "Pooling" bottom: "x" top: "y" pooling_param { kernel_size: 3 stride: 2 } })"))
@@ -152,8 +152,8 @@ layer { name: "twice" type: "Power" bottom: "prior" top: "twice" power_param { s
 layer { name: "z" type: "Input" top: "z" input_param { shape { dim: 1 dim: 2 dim: 8 } } }
 layer { name: "y" type: "Eltwise" bottom: "z" bottom: "twice" top: "y" })"));
   EXPECT_EQ(exported.Nodes(), "y: Add(z, twice) -> y\n");
-  // Two cells of 3 x 5 pixels: the squares around (2.5, 1.5) and (2.5, 4.5), in shares of 5 x 6
-  // pixels, and eight variances of 0.1, all times 2.
+  // The image has two cells of 3 x 5 pixels. The constant holds the squares around (2.5, 1.5) and
+  // (2.5, 4.5) as fractions of 5 x 6 pixels, and eight variances of 0.1, all times 2.
   EXPECT_THAT(
       exported.Constant("twice"),
       Pointwise(FloatNear(1e-6f), {0.6f, 1.0f / 6, 1.4f, 5.0f / 6, 0.6f, 7.0f / 6, 1.4f, 11.0f / 6,
@@ -222,7 +222,7 @@ layer { name: "y" type: "DetectionOutput" bottom: "loc" bottom: "conf" bottom: "
   const Exported exported(with_eta("1"), options);
   EXPECT_THAT(exported.Nodes(), HasSubstr("y/NonMaxSuppression: NonMaxSuppression("));
   EXPECT_EQ(Exported::Shapes(exported.graph().output()), "y (1, 1, ?, 7)");
-  EXPECT_THAT(exported.Nodes(), HasSubstr("y/Max: Max("));  // of corners in the wrong order
+  EXPECT_THAT(exported.Nodes(), HasSubstr("y/Max: Max("));  // reorders swapped corners
   ExpectExportRefused(with_eta("0.9"), "eta changes the overlap that is allowed");
 }
 

@@ -60,7 +60,7 @@ TEST(ExportOnnxTest, FixedBatchKeepsTheSizeOfTheNet) {
   EXPECT_EQ(Exported::Shapes(exported.graph().input()), "data (4, 3, 2, 2)");
 }
 
-// Returns the lengths that a Reshape node has as its second input.
+// Returns the lengths that a Reshape node reads as its second input.
 std::vector<int64_t> LengthsOf(const Exported& exported, const std::string& node) {
   const onnx::GraphProto& graph = exported.graph();
   const auto reshape = std::ranges::find(graph.node(), node, &onnx::NodeProto::name);
@@ -82,7 +82,8 @@ TEST(ExportOnnxTest, AReshapeKeepsTheBatchSizeFree) {
   EXPECT_THAT(LengthsOf(exported, "b"), ElementsAre(-1, 2));
 }
 
-// The rows of 1 step and 1 sequence are as many as the steps, but only here.
+// With 1 step and 1 sequence, the rows are as many as the steps. The export must not conclude that
+// this holds for other batches.
 TEST(ExportOnnxTest, AReshapeMergesStepsAndSequences) {
   const Exported exported(R"(
 layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 1 dim: 1 dim: 4 } } }
@@ -102,8 +103,8 @@ TEST(ExportOnnxTest, WeightsWhoseShapeDependsOnTheBatchSizeFixIt) {
   EXPECT_THAT(exported.result.notes, ElementsAre(HasSubstr("the weights of layer 'y'")));
 }
 
-// The last value of a blob has its name, as `trainer features` shows it; the one before it is named
-// by its layer.
+// The last value of a blob gets the blob's name, as `trainer features` shows it. The value before
+// it gets the layer's name.
 TEST(ExportOnnxTest, BlobsAndLayersKeepTheirNames) {
   const Exported exported(Small(R"(
 layer { name: "conv1" type: "Convolution" bottom: "data" top: "conv1" convolution_param {

@@ -13,7 +13,7 @@
 
 namespace trainer {
 
-// A net from text, with the weights of its fillers, and the model that was made from it.
+// Holds a net from text, with the weights of its fillers, and the model that was exported from it.
 struct Exported {
   NetSpec spec;
   std::unique_ptr<Device> device = MakeCpuDevice(1);
@@ -34,7 +34,7 @@ struct Exported {
   // Returns a line per node: "name: Op(inputs) attributes -> outputs", and the bodies of Scans.
   std::string Nodes() const { return Describe(graph()); }
 
-  // Returns the numbers of a constant of this name; none if there is none.
+  // Returns the numbers of the constant with this name, or an empty list if it does not exist.
   std::vector<float> Constant(const std::string& name) const {
     for (const onnx::TensorProto& tensor : graph().initializer()) {
       if (tensor.name() != name) continue;

@@ -84,12 +84,13 @@ TEST(FineTuneTest, WithoutATestSetThereIsNoTest) {
 TEST(FineTuneTest, PixelsOfThisProgramGiveTheSameNumbers) {
   ImportedNet own = Classifier().Import(), changed = own;
   ASSERT_TRUE(TakeCaffePixels(&changed));
-  // One image for torchvision: red, green, blue, normalised; and the same for Caffe.
+  // The test prepares one image twice: for torchvision (red, green, blue, normalised) and for
+  // Caffe.
   const float mean[] = {0.485f, 0.456f, 0.406f}, deviation[] = {0.229f, 0.224f, 0.225f};
   std::vector<float> normal(12), pixels(12);
   for (size_t c = 0; c < 3; ++c) {
     for (size_t i = 0; i < 4; ++i) {
-      const float value = static_cast<float>(20 * c + 50 * i);  // 0 to 255
+      const float value = static_cast<float>(20 * c + 50 * i);  // a pixel in [0, 255]
       normal[c * 4 + i] = (value / 255 - mean[c]) / deviation[c];
       pixels[(2 - c) * 4 + i] = value - kTorchvisionMean[2 - c];
     }

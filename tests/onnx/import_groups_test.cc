@@ -1,4 +1,4 @@
-// Groups of nodes that become one layer, and the layers' names.
+// Tests the groups of nodes that become one layer, and the layers' names.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -98,7 +98,8 @@ TEST(ImportGroupsTest, AProductAndASumWithConstantsAreOneScale) {
   EXPECT_THAT(Compute(imported, {{5, 7}}), ElementsAre(11, 20));
 }
 
-// Two heads of one number each over two positions, as PyTorch writes the packed product.
+// Returns attention with two heads of one number each over two positions, with the packed product
+// that PyTorch writes.
 TestModel AttentionModel(bool fits, bool has_zero = false) {
   TestModel model;
   model.Input("x", {1, 2, 2});
@@ -139,7 +140,7 @@ TEST(ImportGroupsTest, SelfAttentionIsOneLayerWithTheSameNumbers) {
   EXPECT_THAT(TypesOf(layer), ElementsAre("MultiHeadAttention"));
   EXPECT_THAT(LayerNamesOf(layer), ElementsAre("self_attention"));
   EXPECT_THAT(TypesOf(parts), testing::Contains("MatMul"));
-  // By hand, for x = 1 0 / 0 1: q = x W + b and so on, for each head.
+  // Computes the expected values by hand for x = 1 0 / 0 1: q = x W + b and so on, for each head.
   const float w[2][6] = {{1, 0, 0, 1, 1, 2}, {0, 1, 1, 0, 3, 1}};
   float mixed[2][2];
   for (int head = 0; head < 2; ++head) {

@@ -1,4 +1,5 @@
-// Models that are damaged or made to harm: each is refused with one line that names the place.
+// Tests models that are damaged or hostile. The importer must refuse each with one line that names
+// the place.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

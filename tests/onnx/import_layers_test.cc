@@ -1,4 +1,4 @@
-// What nets compute that were made of single nodes, against values by hand.
+// Compares nets that were imported from single nodes with values computed by hand.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -20,7 +20,7 @@ TEST(ImportLayersTest, AConvolutionWithPaddingAtOneEndGetsALargerKernel) {
   model.Node("Conv", {"x", "w"}, {"y"}).With("pads", {0, 0, 1, 1}).Output("y");
   const ImportedNet imported = model.Import();
   EXPECT_EQ(imported.net.layer(1).convolution_param().kernel_size(0), 3u);
-  // x = 1 2 / 3 4, zeros after the last row and column.
+  // The input is x = 1 2 / 3 4, with zeros after the last row and column.
   EXPECT_THAT(Compute(imported, {{1, 2, 3, 4}}),
               ElementsAre(1 + 20 + 300 + 4000, 2 + 400, 3 + 40, 4));
 }
@@ -141,7 +141,7 @@ TEST(ImportLayersTest, ArithmeticWithConstants) {
   struct Case {
     const char* op;
     bool constant_first;
-    std::vector<float> expected;  // x = 1 2 / 4 8 by channel, c = 2 4
+    std::vector<float> expected;  // for x = 1 2 / 4 8 by channel, c = 2 4
   };
   for (const Case& c : std::vector<Case>{{"Add", true, {3, 4, 8, 12}},
                                          {"Sub", true, {1, 0, 0, -4}},
@@ -274,7 +274,7 @@ TEST(ImportLayersTest, ExtremesOverAnyAxes) {
 }
 
 TEST(ImportLayersTest, AnLstmOfOneNumber) {
-  // All gates are sigmoid(0) = 1/2 except g = tanh(x); c = c / 2 + g / 2, h = tanh(c) / 2.
+  // All gates are sigmoid(0) = 1/2 except g = tanh(x), so c = c / 2 + g / 2 and h = tanh(c) / 2.
   TestModel model;
   model.Input("x", {2, 1, 1})
       .Floats("w", {1, 4, 1}, {0, 0, 0, 1})
@@ -299,7 +299,7 @@ TEST(ImportLayersTest, AnLstmOfBothDirections) {
       .Output("y");
   const float first = std::tanh(std::tanh(1.0f) / 2) / 2,
               second = std::tanh(std::tanh(2.0f) / 2) / 2;
-  const std::vector<float> y = Compute(model, {{1, 2}});  // (steps, directions)
+  const std::vector<float> y = Compute(model, {{1, 2}});  // shape (steps, directions)
   ASSERT_EQ(y.size(), 4u);
   EXPECT_NEAR(y[0], first, 1e-5f);
   EXPECT_NEAR(y[3], second, 1e-5f);

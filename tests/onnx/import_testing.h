@@ -1,5 +1,5 @@
 #pragma once
-// What nets compute that are made of models.
+// Runs imported nets for the tests.
 
 #include <google/protobuf/text_format.h>
 
@@ -22,7 +22,7 @@ inline std::string TextOf(const caffe::NetParameter& net) {
   return text;
 }
 
-// The types of the net's layers, without Input layers.
+// Returns the types of the net's layers, without Input layers.
 inline std::vector<std::string> TypesOf(const ImportedNet& imported) {
   std::vector<std::string> types;
   for (const caffe::LayerParameter& layer : imported.net.layer()) {
@@ -38,7 +38,7 @@ inline std::vector<std::string> LayerNamesOf(const ImportedNet& imported) {
   return names;
 }
 
-// Runs the net of the model on `inputs`, in the order of its Input layers, and returns its first
+// Runs the imported net on `inputs`, in the order of its Input layers, and returns its first
 // output.
 inline std::vector<float> Compute(const ImportedNet& imported,
                                   const std::vector<std::vector<float>>& inputs) {

@@ -49,7 +49,8 @@ TEST(ReadBackTest, AChangedModelIsSeen) {
   EXPECT_THAT(ToText(result), HasSubstr("Read back: the largest difference from the net is 1"));
 }
 
-// The pass that computes the constant cont leaves a state in the net, which the model has not.
+// The pass that computes the constant cont leaves a state in the net. The model starts without it,
+// so the comparison must reset it.
 TEST(ReadBackTest, ARecurrentNetBeginsWithoutAState) {
   const TempFolder folder;
   Exported exported(R"(

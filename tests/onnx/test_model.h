@@ -1,5 +1,5 @@
 #pragma once
-// Models built by hand.
+// Builds models for the tests.
 
 #include <initializer_list>
 #include <string>
@@ -17,7 +17,7 @@ class TestModel {
     proto_.add_opset_import()->set_version(opset);
   }
 
-  // A size of -1 is free.
+  // Adds an input. A size of -1 is free.
   TestModel& Input(const std::string& name, std::initializer_list<int64_t> dims) {
     onnx::ValueInfoProto* const input = proto_.mutable_graph()->add_input();
     input->set_name(name);
@@ -55,7 +55,7 @@ class TestModel {
     for (const std::string& output : outputs) node_->add_output(output);
     return *this;
   }
-  // Attributes of the last node.
+  // Add attributes to the last node.
   TestModel& With(const std::string& attribute, std::initializer_list<int64_t> values) {
     onnx::AttributeProto* const to = Attribute(attribute, onnx::AttributeProto::INTS);
     for (const int64_t value : values) to->add_ints(value);

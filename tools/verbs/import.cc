@@ -12,7 +12,7 @@
 namespace trainer {
 namespace {
 
-// Makes a net and weights of a model in the format ONNX.
+// Converts a model in the format ONNX to a net and weights.
 class Import final : public Verb {
  public:
   void Declare(FlagSet& flags) override {

@@ -44,7 +44,7 @@ class InspectVerb final : public Verb {
   }
 
   int Run() override {
-    static_cast<void>(ChooseDevice(device_));  // before the files are read
+    static_cast<void>(ChooseDevice(device_));  // reports a missing device before the files are read
     CheckFlags();
     const PredictionTarget target = ResolvePredictionTarget(target_);
     const std::unique_ptr<Device> device = MakeDevice(ChooseDevice(device_, target.net));
@@ -66,7 +66,7 @@ class InspectVerb final : public Verb {
   }
 
  private:
-  // Throws kUsage for flags that do not fit, and kCannotCreate if --out exists.
+  // Throws kUsage for flags that contradict each other, and kCannotCreate if --out exists.
   void CheckFlags() {
     if (images_.empty()) throw Error(ErrorCode::kUsage, "'trainer inspect' needs an image");
     if (!out_.ends_with(".html")) {

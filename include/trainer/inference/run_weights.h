@@ -4,13 +4,13 @@
 
 namespace trainer {
 
-// Returns a path that the run in `folder` recorded, relative to the folder in which the run was
-// started if it does not exist here.
+// Returns a path that the run in `folder` recorded. If the path does not exist here, returns it
+// relative to the folder in which the run was started.
 std::string ResolveRunPath(const std::string& folder, const std::string& name);
 
-// Returns the weights of the run's best test if the run kept them, else the newest weights, with a
-// warning. `doing` begins the line of the log: "Testing", "Using". Throws kNoInput if `folder`
-// is not the folder of a run, and if the run has no snapshot.
+// Returns the weights of the run's best test if the run kept them. Otherwise returns the newest
+// weights and logs a warning. `doing` begins the log line, e.g. "Testing" or "Using". Throws
+// kNoInput if `folder` is not the folder of a run, and if the run has no snapshot.
 std::string ChooseRunWeights(const std::string& folder, const std::string& doing);
 
 }  // namespace trainer

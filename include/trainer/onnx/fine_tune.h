@@ -7,7 +7,7 @@
 
 namespace trainer {
 
-// Where the data of a fine-tuned net comes from.
+// Says where a fine-tuned net reads its data.
 struct FineTuneOptions {
   int64_t classes = 0;
   std::string source, backend = "LMDB";            // the training set: "LMDB" or "LEVELDB"
@@ -15,18 +15,18 @@ struct FineTuneOptions {
   int64_t train_batch = 32, test_batch = 50;
 };
 
-// A net for training and tests, and what changed in it.
+// Holds a net for training and tests, and what the conversion changed in it.
 struct FineTuneNet {
   caffe::NetParameter net;
   std::string old_layer, new_layer;  // the last layer before and after
-  std::string score;                 // its blob, which the loss reads
+  std::string score;                 // the blob of its scores, which the loss reads
 };
 
-// Changes the weights of the first convolution, so that the net gives for pixels from 0 to 255 in
-// the order blue, green, red, minus the mean kTorchvisionMean, what it gave for the images that
-// torchvision prepares: red, green, blue, from 0 to 1, minus a mean and divided by a deviation per
-// channel. Returns false, and changes nothing, if the input is not a color image that a single
-// convolution without groups reads.
+// Changes the weights of the first convolution, so that the net takes the pixels that Caffe
+// prepares and still gives the same outputs. Torchvision prepares red, green and blue in [0, 1],
+// minus a mean and divided by a deviation per channel. Caffe prepares blue, green and red from 0 to
+// 255, minus the mean kTorchvisionMean. Returns false, and changes nothing, if the input is not a
+// color image that a single convolution without groups reads.
 bool TakeCaffePixels(ImportedNet* imported);
 inline constexpr float kTorchvisionMean[3] = {103.53f, 116.28f, 123.675f};  // blue, green, red
 

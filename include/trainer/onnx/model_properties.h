@@ -1,5 +1,5 @@
 #pragma once
-// What a model file says about itself, in the words that viewers and runtimes look for.
+// Writes metadata into a model file under the keys that viewers and runtimes look for.
 
 #include <cstdint>
 #include <string>
@@ -13,17 +13,17 @@
 
 namespace trainer {
 
-// What is known about the images that a net reads.
+// Describes how the images that a net reads are prepared.
 struct ImagePreparation {
   bool is_known = false;
   bool crops = false;  // images are cropped after they are resized
   OnnxPreprocessing preprocessing = {};
 };
 
-// Returns how images become the input of the net: by `flags` and the comment of the net's file.
-// `order` is "rgb" or "bgr" if the model begins with the preprocessing, else "". Then throws
-// kConfig unless the net has one input of images, and as ResolvePreprocessOptions and
-// ImagePreprocessor; without it, the preparation is not known in these cases.
+// Reads how images become the input of the net from `flags` and from the comment in the net's file.
+// `order` is "rgb" or "bgr" if the model begins with the preprocessing, else "". If `order` is set,
+// throws kConfig unless the net has one input of images, and as ResolvePreprocessOptions and
+// ImagePreprocessor do. If `order` is "", the preparation is left unknown in these cases.
 ImagePreparation ResolveImagePreparation(const Net& net, const NetSpec& spec,
                                          const ImageInputFlags& flags, const std::string& order);
 
@@ -33,12 +33,14 @@ struct ModelDescription {
   bool is_inside = false;  // the graph begins with the preprocessing
 };
 
-// Returns the number of classes of a model with one output, which is (N, classes),
-// (N, classes, 1, 1), or the detections of a DetectionOutput layer; 0 for other models.
+// Returns the number of classes of a model with one output. The output must have the shape (N,
+// classes) or (N, classes, 1, 1), or hold the detections of a DetectionOutput layer. Returns 0 for
+// other models.
 int64_t CountClasses(const Net& net, const onnx::GraphProto& graph);
 
-// Adds the properties: ultralytics' names, imgsz, task, ...; those of OpenVINO's model_info; and
-// the format's own Image.BitmapPixelFormat, ... if the input are pixels.
+// Adds three groups of properties: the keys that ultralytics reads (names, imgsz, task, ...), the
+// keys in OpenVINO's model_info, and, if the input holds pixels, the keys that ONNX itself defines
+// (Image.BitmapPixelFormat, ...).
 void AddModelProperties(const Net& net, const ModelDescription& description,
                         onnx::ModelProto* model);
 

@@ -1,5 +1,5 @@
 #pragma once
-// Files of models in the format ONNX.
+// Reads model files in the format ONNX.
 
 #include <string>
 
@@ -7,9 +7,9 @@
 
 namespace trainer {
 
-// Reads a model. The numbers of external files are not read here. Throws kNoInput, kNoPermission or
-// kIo if the file cannot be read, and kData if it is not an ONNX model, or if it exceeds the limit
-// of a protobuf file, 2 GiB - 1.
+// Reads a model, but not the numbers in its external files. Throws kNoInput, kNoPermission or kIo
+// if the file cannot be read, and kData if it is not an ONNX model, or if it exceeds 2 GiB - 1, the
+// limit of a protobuf file.
 onnx::ModelProto ReadOnnx(const std::string& path);
 
 }  // namespace trainer

@@ -8,11 +8,11 @@
 
 namespace trainer {
 
-// The comparison of a model with the net that it was made from.
+// Holds the result of comparing a model with the net that it was made from.
 struct ReadBackResult {
   std::string output;        // the output with the largest difference
-  float difference = 0;      // between two numbers of it
-  float largest = 0;         // magnitude of a number of this output
+  float difference = 0;      // the largest difference between two numbers of this output
+  float largest = 0;         // the largest magnitude in this output
   std::string why_not = "";  // why the two were not compared; "" if they were
 
   float Relative() const { return largest > 0 ? difference / largest : difference; }
@@ -21,10 +21,10 @@ struct ReadBackResult {
 // Returns the result as a sentence.
 std::string ToText(const ReadBackResult& result);
 
-// Reads the model at `path`, converts it to a net by ImportOnnx, and runs it and `net` on the same
-// random numbers: from 0 to 1, or with a preprocessing in the model pixels from 0 to 255. `net` is
-// the one that was exported. Does not compare models with operators that ImportOnnx does not know.
-// Throws as ReadOnnx.
+// Reads the model at `path`, converts it to a net by ImportOnnx, and runs that net and the exported
+// `net` on the same random numbers. The numbers are in [0, 1], or pixels in [0, 255] if the model
+// begins with a preprocessing. Does not compare models with operators that ImportOnnx does not
+// know. Throws as ReadOnnx does.
 ReadBackResult CompareWithModel(const std::string& path, Net& net,
                                 const OnnxExportOptions& options);
 

@@ -40,8 +40,8 @@ EvaluationTarget TargetOfRun(const EvaluationTargetOptions& options) {
   return target;
 }
 
-// Warns of losses with class_weight_power: only training counts the classes and weighs the loss,
-// also in its own tests. The net of a run has the weights already.
+// Warns of losses with class_weight_power, because only training counts the classes and weighs the
+// loss. The net of a run already has the weights.
 void WarnOfUncountedClasses(const NetSpec& net, const caffe::NetState& state) {
   for (const LayerSpec& layer : FilterLayers(net, state)) {
     if (!layer.proto().loss_param().has_class_weight_power()) continue;

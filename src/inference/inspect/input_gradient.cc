@@ -11,7 +11,7 @@
 namespace trainer {
 namespace {
 
-// Returns the layers that compute the blob `*output`, and those that write `input`, with loss
+// Returns the layers that compute the blob `*output` and the layers that write `input`, with loss
 // weights of 0. If a Softmax computes the output, leaves it out and sets `*output` to its bottom.
 NetSpec LayersThatCompute(const NetSpec& net, const caffe::NetState& state,
                           const std::string& input, std::string* output) {
@@ -21,7 +21,7 @@ NetSpec LayersThatCompute(const NetSpec& net, const caffe::NetState& state,
   part.tree = net.tree;
   std::set<std::string> wanted = {input, *output};
   const auto is_wanted = [&](const std::string& top) { return wanted.contains(top); };
-  bool is_last = true;  // whether no layer that writes the output has been seen
+  bool is_last = true;  // whether the loop has not yet found a layer that writes the output
   std::vector<LayerSpec> layers = ConnectedLayers(net, state);
   for (LayerSpec& layer : layers | std::views::reverse) {
     caffe::LayerParameter& proto = layer.mutable_proto();
@@ -50,8 +50,8 @@ InputGradient::InputGradient(const NetSpec& spec, const Net& net, const std::str
   const std::string input = ImageInput(net).name;
   std::string scores = output;
   spec_ = LayersThatCompute(spec, options.state, input, &scores);
-  // The net is compiled as a stage of a pipeline: the next stage would send the gradient of
-  // `scores`, and the previous one would get that of the input.
+  // The net is compiled as one stage of a pipeline, because a stage receives the gradient of its
+  // output, here `scores`, and computes the gradient of its input.
   options.boundary.in = {{.blob = input, .has_gradient = true}};
   options.boundary.out = {{.blob = scores, .has_gradient = true}};
   net_ = std::make_unique<Net>(spec_, options, net.device(), net.store());

@@ -14,9 +14,9 @@ namespace trainer {
 class InputGradient {
  public:
   // Compiles the layers of `net` that compute its output `output`, for a backward pass that changes
-  // no weights. If a Softmax computes the output, the scores that it reads are used instead,
-  // because a probability near 1 hardly changes. Losses of the net add nothing. `spec` is the net's
-  // own spec; it and `net`, which has one Input layer, must outlive this object. Throws as Net.
+  // no weights. If a Softmax computes the output, its input is used instead, because a probability
+  // near 1 hardly changes. Losses of the net add nothing. `spec` is the net's own spec. It and
+  // `net`, which has one Input layer, must outlive this object. Throws as Net does.
   InputGradient(const NetSpec& spec, const Net& net, const std::string& output);
 
   // Returns the gradient of number `index` of the output with respect to the input, in the shape of

@@ -58,7 +58,7 @@ std::string RangeText(std::span<const float> values) {
   return text;
 }
 
-// Returns "the first 256 of 512", or "" if all are drawn.
+// Returns "the first 256 of 512", or "" if all tiles are drawn.
 std::string PartText(int64_t tiles) {
   return tiles > kMosaicTiles ? Join("the first ", kMosaicTiles, " of ", tiles) : "";
 }
@@ -67,8 +67,8 @@ void AddLine(const std::string& line, std::vector<std::string>* lines) {
   if (!line.empty()) lines->push_back(line);
 }
 
-// Returns the shape (N, C, H, W) of a layer's filters; nothing if it has none that are larger than
-// one value. The rows of an inner product that reads an image are filters, too.
+// Returns the shape (N, C, H, W) of a layer's filters; nothing if the layer has no filters larger
+// than one value. The rows of an inner product that reads an image count as filters, too.
 std::optional<Shape> FiltersOf(const Node& node, const Graph& graph) {
   if (node.params.empty() || node.in.empty()) return std::nullopt;
   const Shape& weight = node.params[0]->shape;
@@ -100,8 +100,8 @@ std::vector<PageImage> DrawFilters(const Net& net) {
   return images;
 }
 
-// Whether the page has an image of what the node writes: not of the input, which is shown before,
-// nor of what is only another view of values of the same shape.
+// Returns whether the page shows the node's output as an image. The page does not show the input
+// again, nor a reshaped view that repeats the same values.
 bool IsShown(const Net& net, const Node& node, ValueId id) {
   if (node.is_cast || node.spec.type() == "Input" || net.Value(id).Count() == 0) return false;
   const Value& value = net.graph().values[id];
@@ -126,8 +126,8 @@ PageImage DrawOutput(const Net& net, const Node& node, ValueId id) {
   return one;
 }
 
-// Returns the names of the layers that `layers` selects; all layers, if it is empty. Throws kUsage
-// for an item that selects none.
+// Returns the names of the layers that `layers` selects; all layers if it is empty. Throws kUsage
+// for an item that selects no layer.
 std::set<std::string> SelectLayers(const Net& net, const std::vector<std::string>& layers) {
   std::vector<std::string> names;
   for (const Node& node : net.graph().nodes) {
@@ -160,8 +160,8 @@ std::vector<PageImage> DrawOutputs(const Net& net, const std::set<std::string>& 
   return images;
 }
 
-// Returns the name of the class with this index, "class 3", or the place of the score in a map:
-// "3, 10, 12" is channel 3, row 10, column 12.
+// Returns the name of the class with this index or "class 3". In a map of scores, returns the
+// place: "3, 10, 12" is channel 3, row 10, column 12.
 std::string AnswerName(size_t index, std::span<const int64_t> dims,
                        const std::vector<std::string>& names) {
   if (!names.empty()) return names[index];

@@ -13,12 +13,12 @@
 namespace trainer {
 namespace {
 
-// Returns the number of columns of a square that holds `count` items.
+// Returns the number of columns of the smallest square that holds `count` items.
 int64_t SquareColumns(int64_t count) {
   return static_cast<int64_t>(std::ceil(std::sqrt(static_cast<double>(count))));
 }
 
-// Draws the values of a vector in rows. The rest of the last row is black, as the smallest value.
+// Draws the values of a vector in rows. The rest of the last row is black, like the smallest value.
 Image MakeVectorImage(std::span<const float> values) {
   const int64_t columns = SquareColumns(std::ssize(values));
   const int64_t rows = (std::ssize(values) + columns - 1) / columns;

@@ -21,7 +21,7 @@ Image MakeSaliency(std::span<const float> gradient, const Shape& shape) {
   std::vector<float> sorted = strengths;
   const auto at = sorted.end() - 1 - static_cast<std::ptrdiff_t>(plane / 100);
   std::ranges::nth_element(sorted, at);
-  // Where fewer pixels than that have a gradient, the largest one is white.
+  // If less than a hundredth of the pixels have a gradient, the largest one is drawn white.
   const float white = *at > 0 ? *at : *std::ranges::max_element(at, sorted.end());
   for (const float strength : strengths) {
     const float level = white > 0 ? std::min(strength / white, 1.0f) : 0;

@@ -24,7 +24,7 @@ bool HasMember(const std::vector<TarMember>& members, std::string_view name) {
   return std::ranges::find(members, name, &TarMember::name) != members.end();
 }
 
-// Returns the members of a pack. Throws as OpenPack.
+// Returns the members of a pack. Throws as OpenPack does.
 std::vector<TarMember> ReadPack(const std::string& path) {
   std::vector<TarMember> members = ReadSealedTar(path);
   for (const TarMember& member : members) {
@@ -49,7 +49,7 @@ bool IsPack(const std::string& path) {
   try {
     return Exists(path) && IsTarThatBeginsWith(path, kPackCardName);
   } catch (const Error&) {
-    return false;  // whoever reads the file reports why
+    return false;  // the function that reads the file reports why
   }
 }
 
@@ -57,7 +57,7 @@ ModelPack OpenPack(const std::string& path) {
   std::vector<TarMember> members = ReadPack(path);
   for (TarMember& member : members) {
     AddMemoryFile(JoinPath(path, member.name), member.content);
-    member.content = std::string();  // not twice in memory
+    member.content = std::string();  // avoids a second copy in memory
   }
   return {.net = JoinPath(path, kPackNetName),
           .weights = JoinPath(path, kPackWeightsName),

@@ -30,7 +30,7 @@ void AddRow(const std::string& name, const std::string& text, std::string* rows)
   *rows += name + std::string(kNameWidth - name.size(), ' ') + EscapeControl(text) + "\n";
 }
 
-// Returns the elements of a list; none if the field is missing.
+// Returns the elements of a list, or no elements if the field is missing.
 std::vector<JsonObject> ListIn(const JsonObject& json, const char* name) {
   std::vector<JsonObject> objects;
   const JsonElement* const list = JsonField(json, name);

@@ -1,6 +1,6 @@
 #pragma once
-// The card of a pack, card.json: what the model is, what it was trained on, and what is in the
-// file.
+// Writes and reads the card of a pack, card.json. The card says what the model is, what it was
+// trained on, and what the pack contains.
 
 #include <optional>
 #include <string>
@@ -17,16 +17,16 @@ namespace trainer {
 inline constexpr int kPackFormat = 1;
 
 struct PackFacts {
-  std::string preparation;  // the comment of the net's file; "" for none
-  int64_t labels = 0;       // names of classes; 0: none
+  std::string preparation;  // comment in the net's file; "": no comment
+  int64_t labels = 0;       // number of class names; 0: no names
   std::vector<CardFile> weights;
   std::optional<RunCard> run;
 };
 
-// Returns the card. `members`: the files of the pack except the card.
+// Returns the card. `members` are the files of the pack except the card.
 Json MakePackCard(const Net& net, const PackFacts& facts, const std::vector<TarMember>& members);
 
-// Returns what MakePackCard made as text for people. Fields that are missing are left out.
+// Returns a card from MakePackCard as readable text. Leaves out missing fields.
 std::string DescribePack(const JsonObject& card);
 
 }  // namespace trainer

@@ -25,9 +25,9 @@
 namespace trainer {
 namespace {
 
-constexpr uint64_t kMostSmallFileBytes = uint64_t{1} << 30;  // of a mean image, a table's format
+constexpr uint64_t kMostSmallFileBytes = uint64_t{1} << 30;  // mean image or table format
 
-// Returns whether the only input of the net can be images.
+// Returns whether the net has one input, and that input can be images.
 bool TakesImages(const Net& net) {
   const std::vector<InputBlob> inputs = InputBlobs(net);
   return inputs.size() == 1 && inputs[0].value.shape.Rank() == 4;
@@ -40,7 +40,7 @@ int64_t ClassesOf(const Net& net) {
   return scores.shape.Rank() > 1 ? scores.Count() / scores.shape[0] : 0;
 }
 
-// Returns the comment that says how to prepare the inputs, "" for none, and adds the files that it
+// Returns the comment that says how to prepare the inputs, or "". Adds the files that the comment
 // names to `members`.
 std::string PrepareComment(const ImageInputFlags& images, const NetSpec& spec, const Net& net,
                            std::vector<TarMember>* members) {
@@ -58,8 +58,8 @@ std::string PrepareComment(const ImageInputFlags& images, const NetSpec& spec, c
   return ImageComment(flags);
 }
 
-// Returns the layers that `state` keeps as prototxt with `comment` in its first line. Their include
-// and exclude rules are left out, so that the pack is used without --level and --stage.
+// Returns the layers that `state` selects, as prototxt with `comment` in its first line. Removes
+// their include and exclude rules, so that the pack works without --level and --stage.
 std::string NetText(const NetSpec& spec, const caffe::NetState& state, const std::string& comment) {
   caffe::NetParameter proto = spec.proto;
   for (const LayerSpec& layer : FilterLayers(spec, state)) {
@@ -86,7 +86,7 @@ int64_t AddLabels(const PackOptions& options, const PredictionTarget& target, co
   return static_cast<int64_t>(names.size());
 }
 
-// Returns the card of the run, if there is a run and it has one.
+// Returns the card of the run, or nothing if `run` is "" or the run has no card.
 std::optional<RunCard> FindRunCard(const std::string& run) {
   if (run.empty() || !Exists(JoinPath(run, kCardName))) return std::nullopt;
   return ReadRunCard(run);
@@ -97,7 +97,7 @@ std::optional<RunCard> FindRunCard(const std::string& run) {
 std::string WriteModelPack(const PackOptions& options) {
   PredictionTargetOptions wanted = options.target;
   wanted.verb = "pack";
-  if (!wanted.run.empty() && !wanted.batch) wanted.batch = 1;  // as `trainer deploy`
+  if (!wanted.run.empty() && !wanted.batch) wanted.batch = 1;  // as `trainer deploy` does
   const PredictionTarget target = ResolvePredictionTarget(wanted);
   const std::unique_ptr<Device> device = MakeCpuDevice();
   InferenceNet net(target.net, *device, {.state = target.state});

@@ -39,7 +39,8 @@ Classifier::Classifier(Net& net, const std::string& output, const PreprocessOpti
       preprocessor_(input_.value.shape, options) {}
 
 void Classifier::Run(ImagePaths& paths, int threads, const ScoresSink& sink) {
-  // Images that cannot be read wait for the scores of the one before them; this bounds how many.
+  // Limits the number of pending images, because an image that cannot be read waits until the
+  // scores of the previous image are complete.
   const size_t most_pending = static_cast<size_t>(input_.value.shape[0]) + 1024;
   ParallelMap<DecodedImage> images(
       threads, [&](DecodedImage* image) { return paths.Next(&image->scores.path); },
@@ -59,7 +60,7 @@ void Classifier::Decode(DecodedImage* image) const {
   image->crops.clear();
   image->scores.error.clear();
   image->scores.exit_code = 0;
-  // Copied, because a preprocessor has memory of its own for the image.
+  // Each thread copies the preprocessor, because a preprocessor stores the image that it prepares.
   if (!image->preprocessor) image->preprocessor.emplace(preprocessor_);
   try {
     image->preprocessor->Read(image->scores.path, &image->crops);

@@ -28,7 +28,7 @@ constexpr TextFlag kTextFlags[] = {{"list", &ImageInputFlags::list},
                                    {"raw_scale", &ImageInputFlags::raw_scale},
                                    {"scale", &ImageInputFlags::scale}};
 
-// Parses `word`, a part of the flag's value. Throws kUsage, which says that it is not `kind`.
+// Parses `word`, a part of the flag's value. Throws kUsage with the message that it is not `kind`.
 template <class T>
 T ParseImageNumber(const char* flag, const std::string& value, const std::string& word,
                    const char* kind) {
@@ -57,8 +57,8 @@ void ParseResize(const std::string& value, PreprocessOptions* options) {
   options->width = sides.back();
 }
 
-// Throws kUsage for a value that is not a size or a number. With --oversample but no size, images
-// are resized to 256 x 256, as by Caffe's Python.
+// Throws kUsage for a value that is not a size or a number. With --oversample but no size, resizes
+// images to 256 x 256, as Caffe's Python does.
 PreprocessOptions ParseFlagValues(const ImageInputFlags& flags) {
   PreprocessOptions options;
   if (!flags.resize_short.empty()) {
@@ -88,8 +88,8 @@ PreprocessOptions ParseFlagValues(const ImageInputFlags& flags) {
   return options;
 }
 
-// Sets the flag that `text` spells: "--scale=0.5". Throws kUsage, with the nearest flag, for an
-// unknown one.
+// Sets the flag in `text`, e.g. "--scale=0.5". Throws kUsage, with the nearest flag, for an unknown
+// flag.
 void SetImageFlag(const std::string& text, ImageInputFlags* flags) {
   const size_t equals = text.find('=');
   const std::string name = text.substr(0, equals).substr(std::min<size_t>(2, text.size()));
@@ -117,8 +117,8 @@ bool HasImageFlags(const ImageInputFlags& flags) {
          });
 }
 
-// Returns whether `flags` has the flag that `text` spells, or the other one of --mean and
-// --mean_value, or of --resize and --resize_short.
+// Returns whether `flags` has the flag in `text`, or a flag that replaces it: --mean and
+// --mean_value replace each other, and so do --resize and --resize_short.
 bool HasSameFlag(const ImageInputFlags& flags, const std::string& text) {
   const std::string name = text.substr(0, text.find('='));
   if (name.starts_with("--mean")) return !flags.mean.empty() || !flags.mean_value.empty();
@@ -130,14 +130,14 @@ bool HasSameFlag(const ImageInputFlags& flags, const std::string& text) {
   return false;
 }
 
-// The comment of a deploy file that says how to preprocess images.
+// Holds the comment in a deploy file that says how to preprocess images.
 struct PreprocessComment {
   bool found = false;
   int line = 0;
-  std::vector<std::string> flags;  // "--scale=0.5"
+  std::vector<std::string> flags;  // flags with values, e.g. "--scale=0.5"
 };
 
-// Splits the flags of a comment. Values may contain blanks: a value ends at the next " --".
+// Splits the flags of a comment. Values may contain blanks, so a value ends at the next " --".
 std::vector<std::string> SplitCommentFlags(std::string text) {
   if (text.ends_with(kUnknownSizeNote)) text.resize(text.size() - std::strlen(kUnknownSizeNote));
   std::vector<std::string> flags;
@@ -167,8 +167,8 @@ PreprocessComment FindComment(const NetSpec& net) {
   return comment;
 }
 
-// Logs the flags that come from the comment; without a comment and without flags, that pixels are
-// used unchanged.
+// Logs the flags that the comment gives. If neither a comment nor flags are given, logs that pixels
+// are used unchanged.
 void LogPreprocessing(const NetSpec& net, const PreprocessComment& comment,
                       const std::vector<std::string>& used, bool flags_given) {
   if (!used.empty()) {
@@ -181,10 +181,10 @@ void LogPreprocessing(const NetSpec& net, const PreprocessComment& comment,
   }
 }
 
-// Adds the flags `used` of the comment to `flags`. A mean file that does not exist in the working
-// folder is looked up in the folder of the net's file, because the two are copied together. The
+// Adds the flags `used` in the comment to `flags`. A mean file that does not exist in the working
+// folder is looked up in the folder of the net's file, because users copy the two together. The
 // mean file of a pack is only looked up there. Throws at the comment's line if a value is wrong, or
-// if the comment does not know the size of the images.
+// if the comment says that the size of the images is unknown.
 ImageInputFlags AddCommentFlags(ImageInputFlags flags, const NetSpec& net, int line,
                                 const std::vector<std::string>& used) {
   const SourceRef where{net.file, line};
@@ -228,7 +228,7 @@ PreprocessOptions ResolvePreprocessOptions(const ImageInputFlags& flags, const N
 std::string ImageComment(const ImageInputFlags& flags) {
   std::vector<std::string> texts;
   for (const auto& [name, member] : kTextFlags) {
-    const bool is_list = member == &ImageInputFlags::list;  // not a way to prepare images
+    const bool is_list = member == &ImageInputFlags::list;  // --list does not prepare images
     if (!is_list && !(flags.*member).empty()) texts.push_back(Join("--", name, "=", flags.*member));
   }
   if (flags.oversample) texts.emplace_back("--oversample");

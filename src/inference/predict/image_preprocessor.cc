@@ -76,8 +76,8 @@ void ImagePreprocessor::SetResizedSize(int height, int width) {
   }
 }
 
-// A mean file with neither the size of the input nor the size of the resized image is reduced to
-// its channel means. With `short_side_`, the resized images have different sizes.
+// Reduces the mean file to its channel means if it has neither the size of the input nor the size
+// of the resized image. With `short_side_`, resized images have different sizes.
 void ImagePreprocessor::SetMean(const PreprocessOptions& options) {
   std::vector<float> values = options.mean_values;
   if (!options.mean_file.empty()) {
@@ -194,13 +194,13 @@ InputBlob ImageInput(const Net& net) {
 
 namespace {
 
-// Fills batches with the crops of images; the crops of one image may be in two batches.
+// Fills batches with the crops of images. A batch may end between two crops of one image.
 class ImageFileSource final : public BlobSource {
  public:
   ImageFileSource(ImagePaths paths, const PreprocessOptions& options, const Net& net)
       : paths_(std::move(paths)), preprocessor_(ImageInput(net).value.shape, options) {}
 
-  // Reads images until the batch is full, and keeps the crops that are left for the next one.
+  // Reads images until the batch is full, and keeps the remaining crops for the next batch.
   int64_t Fill(const Net& net) override {
     const InputBlob input = ImageInput(net);
     const auto whole = static_cast<size_t>(input.value.Count());

@@ -17,10 +17,10 @@ namespace trainer {
 namespace {
 
 constexpr int kBatchOfRun = 32;
-constexpr char kLabelsName[] = "labels.txt";  // `trainer dataset images` writes it next to a set
+constexpr char kLabelsName[] = "labels.txt";  // written by `trainer dataset images`
 
-// Returns the field of the layer that names its data, or null. --limit sets data_param.limit in
-// layers of other types too, so data_param is looked at last.
+// Returns the field of the layer that names its data, or null. Checks data_param last, because
+// --limit sets data_param.limit in layers of other types too.
 std::string* SourceOf(caffe::LayerParameter* layer) {
   if (layer->has_image_data_param()) return layer->mutable_image_data_param()->mutable_source();
   if (layer->has_hdf5_data_param()) return layer->mutable_hdf5_data_param()->mutable_source();
@@ -28,8 +28,8 @@ std::string* SourceOf(caffe::LayerParameter* layer) {
   return nullptr;
 }
 
-// Replaces the paths of the data and of the mean by those that exist here, and returns the file of
-// the names of the classes, or "".
+// Replaces the recorded paths of the data and of the mean by paths that exist here. Returns the
+// file with the class names, or "".
 std::string ResolvePaths(const std::string& run, NetSpec* net) {
   std::string names;
   for (LayerSpec& layer : net->layers) {
@@ -41,7 +41,8 @@ std::string ResolvePaths(const std::string& run, NetSpec* net) {
     std::string* const source = SourceOf(&proto);
     if (source == nullptr) continue;
     *source = ResolveRunPath(run, *source);
-    const bool is_folder = layer.type() == "ImageData" && IsDirectory(*source);  // of classes
+    const bool is_folder =
+        layer.type() == "ImageData" && IsDirectory(*source);  // a subfolder per class
     const std::string file = is_folder ? *source : JoinPath(FolderOf(*source), kLabelsName);
     if (names.empty() && Exists(file)) names = file;
   }

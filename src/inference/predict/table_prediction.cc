@@ -36,7 +36,7 @@ class AnswerSink {
   virtual void Finish() = 0;
 };
 
-// Writes CSV.
+// Writes answers as CSV to a stream.
 class CsvAnswers final : public AnswerSink {
  public:
   using Print = std::function<void(const std::string&)>;
@@ -72,7 +72,7 @@ class CsvAnswers final : public AnswerSink {
   int64_t row_ = 0;
 };
 
-// Writes CSV to a file.
+// Writes answers as CSV to a file.
 class CsvFileAnswers final : public AnswerSink {
  public:
   CsvFileAnswers(const std::string& path, const TableAnswers& answers, const TableReader& reader,
@@ -91,7 +91,7 @@ class CsvFileAnswers final : public AnswerSink {
   CsvAnswers csv_;
 };
 
-// Writes an array of the blob's name.
+// Writes answers as an array with the blob's name.
 class ArrayAnswers final : public AnswerSink {
  public:
   ArrayAnswers(const std::string& path, const std::string& blob, bool replace)
@@ -108,7 +108,7 @@ class ArrayAnswers final : public AnswerSink {
   std::unique_ptr<BlobWriter> writer_;
 };
 
-// Returns the output called `name`; if `name` is "", the net must have one output, which is
+// Returns the output called `name`. If `name` is "", the net must have one output, which is
 // returned. Throws kUsage if no output fits, and kConfig unless the output has `items` rows.
 NetOutput ChooseTableOutput(const Net& net, const std::string& name, int64_t items) {
   std::vector<std::string> names;
@@ -134,7 +134,7 @@ std::unique_ptr<AnswerSink> OpenAnswers(const TablePredictionOptions& options,
                                         const TableFormat& format, const std::string& blob,
                                         const CsvAnswers::Print& print) {
   const auto ends_with = [&](const char* ending) { return options.out.ends_with(ending); };
-  // Blanks separate badly, because names of classes may have some.
+  // Avoids blanks as a separator, because names of classes may contain them.
   const char separator = ends_with(".tsv")         ? '\t'
                          : format.separator == ' ' ? ','
                                                    : format.separator;
@@ -176,7 +176,7 @@ TableAnswers::TableAnswers(const TableFormat& format, const std::string& output,
     : labels_(format.labels), width_(static_cast<size_t>(width)) {
   const bool is_one = labels_.size() == 1;
   const size_t categories = is_one ? labels_[0].categories.size() : 0;
-  // A sigmoid tells two classes apart by one number.
+  // A sigmoid separates two classes by one number.
   are_classes_ = is_one && (width > 1 || categories == 2);
   const bool fits = are_classes_ ? !labels_[0].is_categorical || width_ == categories || width_ == 1
                                  : labels_.size() == width_;

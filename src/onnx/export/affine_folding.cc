@@ -35,7 +35,7 @@ bool IsChannelAffine(const Graph& graph, const Node& node) {
          node.params[0]->shape == Shape{shape[1]};
 }
 
-// y = (x * a.factor + a.shift) * factor + shift.
+// Appends a second step: y = (x * a.factor + a.shift) * factor + shift.
 void Append(const std::vector<double>& factor, const std::vector<double>& shift, ChannelAffine* a) {
   for (size_t c = 0; c < factor.size(); ++c) {
     a->factor[c] *= factor[c];

@@ -1,4 +1,4 @@
-// Layers that change each number for itself, and Softmax.
+// Exports Softmax and the layers that map each number on its own.
 
 #include <cmath>
 #include <limits>
@@ -31,7 +31,7 @@ void ExportRelu(const LayerExport& layer) {
   layer.Set(0, layer.graph().Add("LeakyRelu", {layer.In()}, {{"alpha", slope}}));
 }
 
-// The slope has a place per channel and axes of length 1 for the axes after it.
+// Per-channel slopes get axes of length 1 after the channel axis, so that they broadcast.
 void ExportPRelu(const LayerExport& layer) {
   FloatArray slope = layer.ReadParam(0);
   if (slope.dims.empty()) {

@@ -1,4 +1,4 @@
-// MultiHeadAttention.
+// Exports MultiHeadAttention.
 
 #include <cmath>
 
@@ -9,7 +9,7 @@ namespace {
 
 constexpr float kMaskedScore = -1e9f;  // exp of it is 0
 
-// Returns x W^T + b for the parameters `first` and, with biases, `first` + 1.
+// Returns x W^T + b. W is parameter `first`; b is parameter `first` + 1 if the layer has biases.
 std::string AddProjection(const LayerExport& layer, const std::string& x, int first,
                           const std::string& role) {
   GraphWriter& graph = layer.graph();

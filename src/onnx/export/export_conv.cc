@@ -1,4 +1,4 @@
-// Convolution, Deconvolution, Im2col and InnerProduct.
+// Exports Convolution, Deconvolution, Im2col and InnerProduct.
 
 #include <numeric>
 #include <utility>
@@ -10,8 +10,9 @@ namespace {
 
 using Ints64 = std::vector<int64_t>;
 
-// The fields of convolution_param that Conv has as attributes, and the shapes around it. The axes
-// before the channels are merged to one, and a net without spatial axes gets one.
+// Holds the fields of convolution_param that Conv has as attributes, and the shapes before and
+// after it. The axes before the channels are merged into one, and a net without spatial axes gets
+// one.
 struct ConvCall {
   int axis = 1;
   bool adds_axis = false;
@@ -27,7 +28,8 @@ struct ConvCall {
   }
 };
 
-// Returns a size per spatial axis: from the _h and _w fields, once for all, or once per axis.
+// Returns one size per spatial axis. The layer gives the sizes in the _h and _w fields, as one
+// value for all axes, or as one value per axis.
 Ints64 ConvSizes(const google::protobuf::RepeatedField<uint32_t>& values, bool has_pair, uint32_t h,
                  uint32_t w, size_t axes, int64_t standard) {
   if (has_pair) return {h, w};
@@ -81,8 +83,8 @@ void AddConvCalls(const LayerExport& layer, const ConvCall& call, std::string_vi
   }
 }
 
-// Returns the constants weight and bias. `channel_of` gives the output channel of number i of the
-// weight, which the layers that are folded into this one multiply.
+// Adds the constants weight and bias and returns their names. Folded layers multiply output
+// channels, so `channel_of` maps the index of a weight to its output channel.
 template <class F>
 GraphWriter::Names WeightAndBias(const LayerExport& layer, int64_t channels, Ints64 dims,
                                  F channel_of) {
@@ -137,7 +139,7 @@ void ExportDeconvolution(const LayerExport& layer) {
                }));
 }
 
-// Output channel c * size + k of a convolution that copies element k of channel c.
+// Writes Im2col as a convolution whose output channel c * size + k copies element k of channel c.
 void ExportIm2col(const LayerExport& layer) {
   ConvCall call = ReadConvCall(layer);
   const int64_t channels = layer.InShape()[call.axis];
@@ -153,7 +155,7 @@ void ExportIm2col(const LayerExport& layer) {
   AddConvCalls(layer, call, "Conv", {layer.Constant(weight, "weight")});
 }
 
-// Returns a matrix with rows and columns swapped.
+// Returns the transposed matrix.
 FloatArray TransposedMatrix(const FloatArray& from) {
   FloatArray to{{from.dims[1], from.dims[0]}, std::vector<float>(from.values.size())};
   const auto rows = static_cast<size_t>(from.dims[0]), columns = static_cast<size_t>(from.dims[1]);
@@ -163,7 +165,7 @@ FloatArray TransposedMatrix(const FloatArray& from) {
   return to;
 }
 
-// A Gemm for rows (N, K), else a MatMul of the last axis.
+// Writes a Gemm for inputs (N, K), and a MatMul along the last axis for other shapes.
 void ExportInnerProduct(const LayerExport& layer) {
   const caffe::InnerProductParameter& p = layer.proto().inner_product_param();
   GraphWriter& graph = layer.graph();

@@ -1,4 +1,4 @@
-// DetectionOutput.
+// Exports DetectionOutput.
 
 #include <algorithm>
 #include <cfloat>
@@ -12,7 +12,7 @@ namespace {
 
 constexpr float kNoScore = -std::numeric_limits<float>::infinity();
 
-// The layer's fields and sizes.
+// Holds the layer's fields and sizes.
 struct DetectionFields {
   int64_t priors = 0, classes = 0, box_classes = 1, background = 0;
   int64_t top_k = -1, keep = -1;
@@ -38,7 +38,7 @@ DetectionFields ReadDetectionFields(const LayerExport& layer) {
   return f;
 }
 
-// Returns the decoded boxes (N, priors, 4), or (N, priors, classes, 4) if classes have their own.
+// Returns the decoded boxes (N, priors, 4), or (N, priors, classes, 4) if each class has its own.
 std::string AddDecodedBoxes(const LayerExport& layer, const DetectionFields& f) {
   const caffe::DetectionOutputParameter& p = layer.proto().detection_output_param();
   GraphWriter& graph = layer.graph();
@@ -68,8 +68,8 @@ std::string AddDecodedBoxes(const LayerExport& layer, const DetectionFields& f) 
                    {{"axis", last}});
 }
 
-// Returns the scores (N, classes, priors); those of the background and those below the top_k of
-// their class are minus infinity.
+// Returns the scores (N, classes, priors). Background scores, and scores below the top_k of their
+// class, become minus infinity.
 std::string AddCandidateScores(const LayerExport& layer, const DetectionFields& f) {
   GraphWriter& graph = layer.graph();
   const std::string none = graph.Float(kNoScore);
@@ -88,9 +88,9 @@ std::string AddCandidateScores(const LayerExport& layer, const DetectionFields& 
   return graph.Add("Where", {graph.Add("GreaterOrEqual", {scores, least}), scores, none});
 }
 
-// Returns the boxes for the suppression. A box whose end is before its start overlaps no other in
-// Caffe, but NonMaxSuppression swaps the two, so the end is moved to the start. CENTER_SIZE gives
-// no such boxes.
+// Returns the boxes for the suppression. In Caffe, a box whose end is before its start overlaps no
+// other box, but NonMaxSuppression swaps the two ends, so this moves the end to the start. The code
+// type CENTER_SIZE never gives such boxes.
 std::string AddOrderedBoxes(const LayerExport& layer, const DetectionFields& f,
                             const std::string& boxes) {
   const caffe::DetectionOutputParameter& p = layer.proto().detection_output_param();
@@ -101,12 +101,13 @@ std::string AddOrderedBoxes(const LayerExport& layer, const DetectionFields& f,
   return graph.Add("Concat", {ends[0], graph.Add("Max", ends)}, {{"axis", last}});
 }
 
-// Columns (K, 1) of whole numbers, one row per detection: the item, and class * priors + prior.
+// Holds columns (K, 1) of integers with one row per detection: the item, and class * priors +
+// prior.
 struct Detections {
   std::string item, place;
 };
 
-// Returns what remains of the scores after non-maximum suppression.
+// Returns the detections that remain after non-maximum suppression.
 Detections AddSuppression(const LayerExport& layer, const DetectionFields& f,
                           const std::string& boxes, const std::string& scores) {
   GraphWriter& graph = layer.graph();
@@ -131,7 +132,7 @@ Detections AddSuppression(const LayerExport& layer, const DetectionFields& f,
   return {item, graph.Add("Add", {first, columns[2]})};
 }
 
-// Returns the numbers of the items, a column (N, 1).
+// Returns the indices of the items as a column (N, 1).
 std::string AddItemNumbers(const LayerExport& layer) {
   GraphWriter& graph = layer.graph();
   const std::string count = graph.Squeeze(layer.Length(layer.In(1), layer.InShape(1), 0), {0});
@@ -167,8 +168,8 @@ Detections AddKeptTop(const LayerExport& layer, const DetectionFields& f, const 
   return {pick(item), pick(place)};
 }
 
-// Returns Caffe's rows for no detections, (item, -1, -1, -1, -1, -1, -1) per item, if `rows` is
-// empty; else none.
+// Returns one row (item, -1, -1, -1, -1, -1, -1) per item if `rows` is empty, because Caffe writes
+// these if nothing was detected. Returns no rows otherwise.
 std::string AddEmptyRows(const LayerExport& layer, const std::string& rows) {
   GraphWriter& graph = layer.graph();
   const std::string item = graph.Cast(AddItemNumbers(layer), onnx::TensorProto::FLOAT);

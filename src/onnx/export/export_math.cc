@@ -1,4 +1,4 @@
-// Layers that combine values: sums, products, largest values, tables.
+// Exports layers that combine values: sums, products, maxima and look-ups in tables.
 
 #include <algorithm>
 #include <numeric>
@@ -43,12 +43,13 @@ void ExportReduction(const LayerExport& layer) {
   layer.Set(0, graph.Line(x, p.coeff(), 0));
 }
 
-// Indices, as floats, and values of the largest numbers along an axis.
+// Holds the indices, as floats, and the values of the largest numbers along an axis.
 struct TopValues {
   std::string indices, values;
 };
 
-// Of equal values, Caffe prefers the later one and TopK the earlier one, so the axis is reversed.
+// Reverses the axis before TopK: among equal values, Caffe prefers the later one and TopK prefers
+// the earlier one.
 TopValues AddTopK(const LayerExport& layer, const std::string& x, int axis, int64_t length,
                   int64_t k) {
   GraphWriter& graph = layer.graph();
@@ -126,7 +127,7 @@ void ExportGram(const LayerExport& layer) {
   layer.Set(0, graph.Line(products, 1 / static_cast<float>(count), 0));
 }
 
-// The indices are whole numbers in floats.
+// Casts the indices to integers, because the net holds them as floats.
 void ExportEmbed(const LayerExport& layer) {
   GraphWriter& graph = layer.graph();
   const std::string index = graph.Cast(layer.In(), onnx::TensorProto::INT64);
@@ -135,7 +136,7 @@ void ExportEmbed(const LayerExport& layer) {
   layer.Set(0, y);
 }
 
-// The means of the units; the other outputs belong to training.
+// Exports only the means of the units, because the other outputs serve training.
 void ExportRbm(const LayerExport& layer) {
   const caffe::RBMParameter& p = layer.proto().rbm_param();
   GraphWriter& graph = layer.graph();

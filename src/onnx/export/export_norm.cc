@@ -1,4 +1,4 @@
-// Normalisations, Scale and Bias.
+// Exports normalisations, Scale and Bias.
 
 #include <algorithm>
 #include <numeric>
@@ -17,7 +17,7 @@ std::vector<int64_t> AxesBetween(int from, int to) {
   return axes;
 }
 
-// Returns a parameter with so many axes of length 1 after its own.
+// Returns a parameter with `count` axes of length 1 appended.
 FloatArray WithTrailingAxes(FloatArray array, int count) {
   array.dims.insert(array.dims.end(), static_cast<size_t>(count), 1);
   return array;
@@ -43,8 +43,8 @@ std::string AddStandardized(GraphWriter& graph, const std::string& x,
   return graph.Add("Div", {centered, graph.Add("Sqrt", {graph.Line(variance, 1, eps)})});
 }
 
-// Returns y * parameter `first` + parameter `first` + 1, which have the axes of y from `axis` on
-// and `trailing` fewer at the end.
+// Returns y * p + q, where p is parameter `first` and q is parameter `first` + 1. Both cover the
+// axes of y from `axis` on, without the last `trailing` axes.
 std::string AddLearnedLine(const LayerExport& layer, const std::string& y, int first,
                            int trailing) {
   GraphWriter& graph = layer.graph();
@@ -60,7 +60,7 @@ bool HasScaleAndBias(const LayerExport& layer) {
   return static_cast<size_t>(layer.NumParams()) > kMeanVarianceFactor;
 }
 
-// In phase TEST with use_global_stats: false, the statistics are those of the batch.
+// Computes the statistics from the batch, as Caffe does in phase TEST with use_global_stats: false.
 void ExportBatchStatistics(const LayerExport& layer, float eps) {
   const int rank = layer.InShape().Rank();
   std::vector<int64_t> axes = AxesBetween(1, rank);
@@ -97,8 +97,8 @@ void ExportBatchNorm(const LayerExport& layer) {
                    {{"epsilon", eps}}));
 }
 
-// Returns the second operand of Scale or Bias, aligned with the axes of the first one: a parameter,
-// or the second input.
+// Returns the second operand of Scale or Bias, a parameter or the second input, aligned with the
+// axes of the first one.
 std::string AddOperand(const LayerExport& layer, int axis, std::string_view role) {
   const int rank = layer.InShape().Rank();
   if (layer.NumInputs() == 1) {
@@ -145,7 +145,7 @@ void ExportLayerNorm(const LayerExport& layer) {
   layer.Set(0, y);
 }
 
-// Each group becomes a channel of an InstanceNormalization.
+// Reshapes each group to one channel, so that InstanceNormalization normalises by group.
 void ExportGroupNorm(const LayerExport& layer) {
   const caffe::GroupNormParameter& p = layer.proto().group_norm_param();
   GraphWriter& graph = layer.graph();
@@ -192,7 +192,7 @@ void ExportMvn(const LayerExport& layer) {
   GraphWriter& graph = layer.graph();
   const int rank = layer.InShape().Rank();
   const std::vector<int64_t> axes = AxesBetween(p.across_channels() ? 1 : 2, rank);
-  if (axes.empty()) {  // each value is its own mean
+  if (axes.empty()) {  // without axes, each value equals its mean
     layer.Set(0, graph.Add("Sub", {layer.In(), layer.In()}));
     return;
   }

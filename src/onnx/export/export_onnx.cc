@@ -16,7 +16,7 @@ OnnxExport ExportOnnx(const NetSpec& spec, Net& net, const OnnxExportOptions& op
   }
   OnnxExport result;
   onnx::ModelProto& model = result.model;
-  // The oldest version of the format that has the opset: 7 came with opset 13, 8 with 15.
+  // Opset 13 needs version 7 of the format, and opset 15 needs version 8.
   model.set_ir_version(options.opset < 15 ? 7 : 8);
   model.set_producer_name("trainer");
   model.set_producer_version(std::string(ProgramVersion()));

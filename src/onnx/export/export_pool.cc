@@ -1,4 +1,4 @@
-// Pooling and SPP.
+// Exports Pooling and SPP.
 
 #include "export/layer_export.h"
 #include "export/pool_nodes.h"
@@ -7,7 +7,8 @@
 namespace trainer {
 namespace {
 
-// Returns the windows along axis 2 or 3. The shapes of the net say how many there are.
+// Returns the windows along axis 2 or 3. The shapes of the net determine how many windows there
+// are.
 PoolAxis ReadPoolAxis(const LayerExport& layer, int axis) {
   const caffe::PoolingParameter& p = layer.proto().pooling_param();
   PoolAxis windows;
@@ -26,7 +27,8 @@ PoolAxis ReadPoolAxis(const LayerExport& layer, int axis) {
                  "the last window has no pixel of the image; use round_mode: FLOOR");
 }
 
-// STOCHASTIC pooling in phase TEST: sum x^2 / sum x, or 0 if the sum is not positive.
+// Writes STOCHASTIC pooling as Caffe computes it in phase TEST: sum x^2 / sum x, or 0 if the sum is
+// not positive.
 std::string AddWeightedPool(GraphWriter& graph, const std::string& x, const PoolAxis& h,
                             const PoolAxis& w) {
   const std::string sum = AddAveragePool(graph, x, h, w);

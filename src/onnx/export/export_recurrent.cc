@@ -1,5 +1,5 @@
-// LSTM, RNN and LSTMUnit. ONNX's own LSTM and RNN cannot restart a sequence where `cont` is 0, so
-// the steps are a Scan unless `cont` is known.
+// Exports LSTM, RNN and LSTMUnit. ONNX's own LSTM and RNN cannot restart a sequence where `cont` is
+// 0, so the steps become a Scan unless `cont` is known.
 
 #include <algorithm>
 #include <utility>
@@ -10,13 +10,13 @@
 namespace trainer {
 namespace {
 
-// The states after a step.
+// Holds the states after a step.
 struct CellState {
   std::string h, c;  // an RNN has no c
 };
 
-// Returns the states after a step of an LSTM, from the inputs of its gates i, f, o and g, which are
-// next to each other along `axis`.
+// Returns the states after a step of an LSTM. `gates` holds the inputs of the gates i, f, o and g
+// in this order along `axis`.
 CellState AddLstmCell(GraphWriter& graph, const std::string& gates, const std::string& c,
                       const std::string& cont, int axis, int64_t width) {
   const GraphWriter::Names parts = graph.Split(gates, axis, {width, width, width, width});
@@ -34,8 +34,8 @@ void AddFloatInfo(google::protobuf::RepeatedPtrField<onnx::ValueInfoProto>* info
   info.mutable_type()->mutable_tensor_type()->set_elem_type(onnx::TensorProto::FLOAT);
 }
 
-// Returns the graph of one step. Its inputs are the states, the gates' inputs from x, and cont; its
-// outputs the states and h again. `weight` is W_h^T in the outer graph.
+// Returns the graph of one step. It reads the states, the gates' inputs from x, and cont, and it
+// returns the new states and h once more. `weight` is W_h^T in the outer graph.
 onnx::GraphProto MakeStep(const LayerExport& layer, bool is_lstm, const std::string& weight) {
   onnx::GraphProto step;
   step.set_name("step");
@@ -59,14 +59,14 @@ onnx::GraphProto MakeStep(const LayerExport& layer, bool is_lstm, const std::str
   return step;
 }
 
-// Returns x (.., K) times parameter `index` (outputs, K), transposed.
+// Returns x (.., K) multiplied by the transpose of parameter `index` (outputs, K).
 std::string TimesParam(const LayerExport& layer, const std::string& x, int index,
                        std::string_view role) {
   const std::string weight = layer.graph().Transpose(layer.Param(index, role), {1, 0});
   return layer.graph().Add("MatMul", {x, weight});
 }
 
-// Returns the term of the gates' inputs that x and the static input give, for all steps.
+// Returns what x and the static input contribute to the gates' inputs, for all steps.
 std::string AddGateInputs(const LayerExport& layer, bool has_static) {
   GraphWriter& graph = layer.graph();
   const FreeShape& in = layer.InShape();
@@ -81,7 +81,7 @@ std::string AddGateInputs(const LayerExport& layer, bool has_static) {
   return graph.Add("Add", {gates, TimesParam(layer, s, 2, "weight_static")});
 }
 
-// Returns states of zeros (N, H).
+// Returns a state of zeros (N, H).
 std::string AddZeroState(const LayerExport& layer) {
   GraphWriter& graph = layer.graph();
   const int64_t width = layer.proto().recurrent_param().num_output();
@@ -91,7 +91,8 @@ std::string AddZeroState(const LayerExport& layer) {
   return graph.Add("Expand", {graph.Float(0), shape});
 }
 
-// Returns W_ho h + b_o of an RNN, squashed; h itself of an LSTM. `first` is the number of W_ho.
+// For an RNN, returns the squashed W_ho h + b_o, where `first` is the index of W_ho. For an LSTM,
+// returns h itself.
 std::string AddOutput(const LayerExport& layer, const std::string& h, int first) {
   if (layer.spec().type() == "LSTM") return h;
   const std::string sums = TimesParam(layer, h, first, "weight_o");
@@ -99,8 +100,8 @@ std::string AddOutput(const LayerExport& layer, const std::string& h, int first)
   return layer.graph().Add("Tanh", {biased});
 }
 
-// Returns the rows of the gates (i, f, o, g) in the order of ONNX's LSTM (i, o, f, g), with an axis
-// of length 1 before the others.
+// Reorders the rows of the gates from (i, f, o, g) to (i, o, f, g), which ONNX's LSTM expects, and
+// prepends an axis of length 1.
 FloatArray InOnnxOrder(const FloatArray& gates, bool is_lstm) {
   FloatArray ordered = gates;
   ordered.dims.insert(ordered.dims.begin(), 1);
@@ -119,13 +120,13 @@ bool IsOneSequence(const LayerExport& layer) {
   return std::all_of(second, cont->values.end(), [](float factor) { return factor == 1; });
 }
 
-// ONNX's LSTM or RNN, for a layer without inputs and outputs of states.
+// Writes ONNX's LSTM or RNN. The layer must not read or return states.
 void AddOnnxRecurrent(const LayerExport& layer) {
   GraphWriter& graph = layer.graph();
   const bool is_lstm = layer.spec().type() == "LSTM";
   const int64_t width = layer.proto().recurrent_param().num_output();
   FloatArray bias = InOnnxOrder(layer.ReadParam(1), is_lstm);
-  bias.dims[1] *= 2;  // the second half is added to the product with h
+  bias.dims[1] *= 2;  // ONNX adds the second half, here zeros, to the product with h
   bias.values.resize(bias.values.size() * 2, 0.0f);
   const FreeShape& in = layer.InShape();
   std::string x = layer.In();

@@ -1,4 +1,4 @@
-// ROIPooling and PSROIPooling.
+// Exports ROIPooling and PSROIPooling.
 
 #include "export/layer_export.h"
 
@@ -19,18 +19,19 @@ void ExportRoiPooling(const LayerExport& layer) {
                                {"spatial_scale", p.spatial_scale()}}));
 }
 
-// Where the cells of the regions begin and end along one axis: whole numbers (R, side).
+// Holds where the cells of the regions begin and end along one axis, as whole numbers (R, side).
 struct CellEnds {
   std::string begin, end;
 };
 
-// Rounds half away from 0; ONNX's Round rounds to even.
+// Rounds halves away from 0 as Caffe does, because ONNX's Round rounds them to even.
 std::string AddRounded(GraphWriter& graph, const std::string& x) {
   const std::string size = graph.Add("Floor", {graph.Line(graph.Add("Abs", {x}), 1, 0.5f)});
   return graph.Add("Mul", {graph.Add("Sign", {x}), size});
 }
 
-// `first` and `last` are columns (R, 1) of the regions; `length` is the size of the image.
+// Computes the ends of all cells. `first` and `last` are columns (R, 1) of the regions, and
+// `length` is the size of the image.
 CellEnds AddCellEnds(const LayerExport& layer, const std::string& first, const std::string& last,
                      int64_t length) {
   const caffe::PSROIPoolingParameter& p = layer.proto().psroi_pooling_param();
@@ -56,7 +57,7 @@ CellEnds AddCellEnds(const LayerExport& layer, const std::string& first, const s
   return {ends(0, "Floor"), ends(1, "Ceil")};
 }
 
-// Returns, in double precision, the sums of all pixels above and to the left: a table with a row
+// Returns, in double precision, the sums of all pixels above and to the left. The table has a row
 // per item, cell of a region, y in [0, H] and x in [0, W], and a column per output.
 std::string AddSumTable(const LayerExport& layer) {
   const caffe::PSROIPoolingParameter& p = layer.proto().psroi_pooling_param();
@@ -70,7 +71,7 @@ std::string AddSumTable(const LayerExport& layer) {
   return graph.Reshape(graph.Transpose(x, {0, 2, 3, 4, 1}), {-1, p.output_dim()});
 }
 
-// The mean over a cell is a difference of four sums. It is computed for (R, side, side).
+// Computes the mean over each cell (R, side, side) as a difference of four sums from the table.
 void ExportPsRoiPooling(const LayerExport& layer) {
   const caffe::PSROIPoolingParameter& p = layer.proto().psroi_pooling_param();
   GraphWriter& graph = layer.graph();

@@ -1,11 +1,11 @@
-// Layers whose outputs are constants, and layers that have no place in an inference net.
+// Exports layers whose outputs are constants, and refuses layers that serve only training.
 
 #include "export/layer_export.h"
 
 namespace trainer {
 namespace {
 
-// A DummyData layer is a constant if its fillers are.
+// Accepts a DummyData layer only if its fillers give constant values.
 void CheckDummyData(const LayerExport& layer) {
   for (const caffe::FillerParameter& filler : layer.proto().dummy_data_param().data_filler()) {
     if (filler.type() == "constant") continue;
@@ -14,7 +14,7 @@ void CheckDummyData(const LayerExport& layer) {
   }
 }
 
-// The net itself declares the inputs, so there are no nodes to add.
+// Adds no nodes, because the net itself declares the inputs.
 void ExportNothing(const LayerExport&) {}
 
 constexpr char kReadsData[] =

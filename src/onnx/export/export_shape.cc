@@ -1,4 +1,4 @@
-// Layers that move numbers.
+// Exports layers that rearrange numbers without changing them.
 
 #include <algorithm>
 
@@ -72,7 +72,7 @@ void ExportTile(const LayerExport& layer) {
   layer.Set(0, layer.graph().Add("Tile", {layer.In(), layer.graph().Ints(repeats)}));
 }
 
-// The ends are computed if the length of the second input depends on the batch size.
+// Computes the ends in the graph if the length of the second input depends on the batch size.
 void ExportCrop(const LayerExport& layer) {
   const caffe::CropParameter& p = layer.proto().crop_param();
   GraphWriter& graph = layer.graph();
@@ -99,7 +99,8 @@ void ExportCrop(const LayerExport& layer) {
   layer.Set(0, graph.Add("Slice", {layer.In(), graph.Ints(starts), end, graph.Ints(axes)}));
 }
 
-// Reads an item's numbers as (C, H, s, W, s) and writes them as (s, s, C, H, W), or back.
+// Reads an item's numbers as (C, H, s, W, s) and writes them as (s, s, C, H, W), or does the
+// reverse.
 void ExportReorg(const LayerExport& layer) {
   const caffe::ReorgParameter& p = layer.proto().reorg_param();
   GraphWriter& graph = layer.graph();
@@ -114,7 +115,7 @@ void ExportReorg(const LayerExport& layer) {
   layer.Set(0, graph.Reshape(moved, {0, out[1], out[2], out[3]}));
 }
 
-// The indices are whole numbers in floats.
+// Casts the indices to integers, because the net holds them as floats.
 void ExportBatchReindex(const LayerExport& layer) {
   GraphWriter& graph = layer.graph();
   const std::string index = graph.Cast(layer.In(1), onnx::TensorProto::INT64);
@@ -131,7 +132,7 @@ void ExportFilter(const LayerExport& layer) {
   }
 }
 
-// Bilinear interpolation with aligned corners, after a cut.
+// Cuts the image, then interpolates bilinearly with aligned corners.
 void ExportInterp(const LayerExport& layer) {
   const caffe::InterpParameter& p = layer.proto().interp_param();
   GraphWriter& graph = layer.graph();

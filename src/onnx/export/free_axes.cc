@@ -11,8 +11,9 @@
 namespace trainer {
 namespace {
 
-// By how much the inputs grow. The factors differ, so that their traces do. In a net with recurrent
-// layers, a batch has `items` sequences of `steps` steps.
+// Says by which factor each kind of axis grows. The two factors differ, so that a grown length
+// shows which factor caused it. In a net with recurrent layers, a batch has `items` sequences with
+// `steps` steps each.
 struct Growth {
   int64_t items = 1, steps = 0;  // lengths in the net; steps is 0 in a net without sequences
   int64_t more_items = 3, more_steps = 1;  // factors
@@ -24,7 +25,8 @@ bool HasType(const Graph& graph, const std::set<std::string>& types) {
 }
 
 // Grows the axes of an input that count items and steps. Without sequences, axis 0 counts items.
-// With sequences, inputs are (steps, items, ...), states (1, items, size), or (items, ...).
+// With sequences, an input has the shape (steps, items, ...), a state (1, items, size), or (items,
+// ...).
 void GrowInput(const Growth& growth, caffe::BlobShape* shape) {
   if (shape->dim_size() == 0) return;
   const bool has_second = shape->dim_size() > 1 && shape->dim(1) == growth.items;
@@ -55,8 +57,8 @@ NetSpec WithLongerInputs(const NetSpec& spec, const Growth& growth) {
   return longer;
 }
 
-// Names the axes of a value that grew. In a net whose inputs have different numbers of items, only
-// the inputs' own axes have names, because a name must mean one length.
+// Names the axes of a value that grew. If the inputs of the net have different numbers of items,
+// only the axes of the inputs get names, because a name must mean one length.
 void NameAxes(const Graph& graph, const Value& value, const Shape& longer, const Growth& growth,
               bool same_items, std::vector<std::string>* names) {
   const bool is_input = graph.nodes[value.producer].spec.type() == "Input";
@@ -74,8 +76,8 @@ void NameAxes(const Graph& graph, const Value& value, const Shape& longer, const
   }
 }
 
-// Returns whether all inputs have the same first length, and no layer combines items of different
-// inputs in another way than one by one.
+// Returns whether all inputs have the same first length, and every layer combines item i of one
+// input only with item i of the others.
 bool HasSameItems(const Graph& graph) {
   if (HasType(graph, {"ROIPooling", "PSROIPooling", "BatchReindex", "Filter"})) return false;
   std::set<int64_t> lengths;
@@ -87,7 +89,7 @@ bool HasSameItems(const Graph& graph) {
   return lengths.size() <= 1;
 }
 
-// Sets the axes that differ between the two nets.
+// Marks the axes whose lengths differ between the two nets as free.
 void CompareShapes(const Graph& graph, const Graph& longer, const Growth& growth, FreeAxes* axes) {
   const bool same_items = growth.steps > 0 || HasSameItems(graph);
   for (const ValueId id : graph.values.Ids()) {
@@ -109,8 +111,8 @@ bool HaveSameValues(const Graph& a, const Graph& b) {
   });
 }
 
-// Returns a layer of the two nets whose parameters have other shapes in `longer`; "" if there is
-// none.
+// Returns the name of a layer whose parameters have other shapes in `longer`, or "" if no layer
+// differs.
 std::string FindOtherParams(const Graph& graph, const Graph& longer) {
   for (const NodeId id : graph.nodes.Ids()) {
     const auto have_same_shape = [](const Param* a, const Param* b) {
@@ -123,7 +125,8 @@ std::string FindOtherParams(const Graph& graph, const Graph& longer) {
   return "";
 }
 
-// Compiles the longer net and compares. Returns "", or why there is none.
+// Compiles the longer net and compares the shapes. Returns "", or the reason if it cannot be
+// compared.
 std::string CompareWithLonger(const NetSpec& spec, const Net& net, const Growth& growth,
                               FreeAxes* axes) try {
   const WarningsOnly warnings_only;
@@ -142,7 +145,7 @@ std::string CompareWithLonger(const NetSpec& spec, const Net& net, const Growth&
   return error.what();
 }
 
-// Returns the lengths of the inputs in the net.
+// Reads the lengths of the inputs from the net.
 Growth ReadGrowth(const Graph& graph) {
   Growth growth;
   for (const Node& node : graph.nodes) {
@@ -157,7 +160,8 @@ Growth ReadGrowth(const Graph& graph) {
   return growth;
 }
 
-// Tries to make the number of items free, and in a net with sequences first also that of the steps.
+// Tries to make the number of items free. In a net with sequences, it first tries to make the
+// number of steps free as well.
 std::string FindFree(const NetSpec& spec, const Net& net, FreeAxes* axes) {
   Growth growth = ReadGrowth(net.graph());
   if (growth.steps > 0) {

@@ -9,18 +9,19 @@
 
 namespace trainer {
 
-// The shapes of all values, and which of their axes the batch size changes.
+// Holds the shapes of all values, and says which of their axes change with the batch size.
 struct FreeAxes {
   IdVector<ValueId, FreeShape> shapes;
-  // The name of each axis in the file, e.g. "batch"; "" for an axis of fixed length, and for a free
-  // one without a name.
+  // Names each axis in the file, e.g. "batch". The name is "" for an axis of fixed length, and for
+  // a free axis that has no name.
   IdVector<ValueId, std::vector<std::string>> names;
-  std::string why_fixed;  // why no other batch size is possible; "" if it is
+  std::string why_fixed;  // why no other batch size is possible; "" if one is possible
 };
 
-// Compares `net` with a net whose inputs have more items, and in a net with recurrent layers, if
-// that is possible, also more steps. If the net cannot be compiled for another batch size,
-// or `fixed` is true, all axes are fixed, except those that differ from pass to pass.
+// Finds the free axes by comparing `net` with a net whose inputs have more items. In a net with
+// recurrent layers, the other net also has more steps, if that is possible. If the net cannot be
+// compiled for another batch size, or `fixed` is true, then only the axes that differ from pass to
+// pass are free.
 FreeAxes FindFreeAxes(const NetSpec& spec, const Net& net, bool fixed);
 
 }  // namespace trainer

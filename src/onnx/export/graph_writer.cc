@@ -30,7 +30,8 @@ void SetAttribute(const OnnxAttribute& from, onnx::AttributeProto* to) {
   }
 }
 
-// Returns a tensor of these numbers, whose bytes are in the order of this machine, little-endian.
+// Returns a tensor of these numbers. The bytes are copied as they are, because ONNX and this
+// machine are little-endian.
 template <class T>
 onnx::TensorProto MakeOnnxTensor(onnx::TensorProto::DataType type, std::span<const T> values,
                                  const std::vector<int64_t>& dims) {
@@ -138,7 +139,8 @@ std::string GraphWriter::Bools(const std::vector<bool>& values, const std::vecto
 
 std::string GraphWriter::Reduce(std::string_view op, const std::string& x,
                                 const std::vector<int64_t>& axes, bool keeps_axes) {
-  // The axes of ReduceSum are an input since opset 13, those of the others since opset 18.
+  // ReduceSum reads the axes as an input since opset 13, and the other reductions do since opset
+  // 18.
   if (op == "ReduceSum" || opset_ >= 18) {
     return Add(op, {x, Ints(axes)}, {{"keepdims", keeps_axes ? 1 : 0}});
   }

@@ -1,5 +1,6 @@
 #pragma once
-// How a layer becomes nodes of an ONNX graph: a function per layer type, registered by its file.
+// Turns layers into nodes of an ONNX graph. Each layer type has a function, which its file
+// registers.
 
 #include <algorithm>
 #include <cstdint>
@@ -20,7 +21,7 @@ namespace trainer {
 
 class NetExport;
 
-// The shape of a value in the net as it is compiled, and the axes whose length is free in the file.
+// Holds the shape of a value in the net as compiled, and says which axes are free in the file.
 struct FreeShape {
   std::vector<int64_t> dims;
   std::vector<bool> free;
@@ -33,23 +34,24 @@ struct FreeShape {
   int64_t Count(int from, int to) const;
   // Converts an axis that may be negative to [0, rank).
   int Axis(int axis) const { return axis < 0 ? axis + Rank() : axis; }
-  // Returns this shape with axes [from, to) replaced by one of their product, which is free if one
-  // of them is.
+  // Returns this shape with the axes [from, to) merged into one, which is free if any of them is
+  // free.
   FreeShape Merged(int from, int to) const;
 };
 
-// Numbers of a constant in row-major order.
+// Holds the numbers of a constant in row-major order.
 struct FloatArray {
   std::vector<int64_t> dims;
   std::vector<float> values;
 };
 
-// y = x * factor + shift, per channel.
+// Describes y = x * factor + shift, per channel.
 struct ChannelAffine {
   std::vector<double> factor, shift;
 };
 
-// One layer of the net, as its exporter sees it. Inputs and outputs count from 0 in prototxt order.
+// Gives an exporter access to one layer of the net. Inputs and outputs count from 0 in prototxt
+// order.
 class LayerExport {
  public:
   LayerExport(NetExport& net, NodeId node) : net_(net), node_(node) {}
@@ -60,10 +62,12 @@ class LayerExport {
 
   int NumInputs() const;
   int NumOutputs() const;
-  // Returns the name of an input's value; a constant is added to the graph first.
+  // Returns the name of an input's value, and adds the value to the graph first if it is a
+  // constant.
   std::string In(int i = 0) const;
   const FreeShape& InShape(int i = 0) const;
-  // Returns an input that depends on shapes and parameters only; no value for other inputs.
+  // Returns the value of an input that depends on shapes and parameters only, and nothing for other
+  // inputs.
   std::optional<FloatArray> ConstantIn(int i) const;
   const FreeShape& OutShape(int i = 0) const;
 
@@ -72,29 +76,30 @@ class LayerExport {
   std::vector<int64_t> ParamDims(int i) const;
   // Returns parameter i.
   FloatArray ReadParam(int i) const;
-  // Returns the constant that holds parameter i, as it is stored. It is named "<layer>.<role>", and
-  // layers that share the parameter share it.
+  // Adds the constant that holds parameter i as stored, and returns its name, "<layer>.<role>".
+  // Layers that share the parameter share the constant.
   std::string Param(int i, std::string_view role) const;
   // Adds a constant named "<layer>.<role>".
   std::string Constant(const FloatArray& array, std::string_view role) const;
 
-  // What BatchNorm, Scale and Bias layers do that directly follow this layer and are computed by
-  // it; empty if there are none. Set(0) then sets the output of the last of them.
+  // Returns the combined factor and shift of the BatchNorm, Scale and Bias layers that are folded
+  // into this layer; nothing if no layer is folded. Set(0) then sets the output of the last folded
+  // layer.
   std::optional<ChannelAffine> FoldedLayers() const;
 
-  // Sets the value of output i, which gets the blob's name if a node of this layer computes it.
+  // Sets the value of output i. The value gets the blob's name if a node of this layer computes it.
   void Set(int i, const std::string& value) const;
 
-  // Reshapes `x` of shape `from` to `to`, which has the same count. Throws kConfig for the layer if
-  // the free axes do not allow that.
+  // Reshapes `x` from `from` to `to`, which must have the same count. Throws kConfig for the layer
+  // if the free axes make that impossible.
   std::string Reshape(const std::string& x, const FreeShape& from, const FreeShape& to) const;
   // Returns the length of an axis. Throws kConfig for the layer if it is free.
   int64_t FixedLength(const FreeShape& shape, int axis) const;
-  // Returns the length of an axis as a tensor of one number: a constant, or computed if it is free.
+  // Returns the length of an axis as a tensor with one number: a constant, or a computed value if
+  // the axis is free.
   std::string Length(const std::string& x, const FreeShape& shape, int axis) const;
 
-  // Throw kConfig at the layer's line, or at the line of a field: this cannot be exported because
-  // of `why`.
+  // Throw kConfig at the layer's line, or at the line of a field, with `why` as the reason.
   [[noreturn]] void Refuse(const std::string& why) const;
   [[noreturn]] void RefuseIn(std::string_view param, std::string_view field,
                              const std::string& why) const;
@@ -104,15 +109,15 @@ class LayerExport {
   NodeId node_;
 };
 
-// What the export does with a layer type.
+// Says how a layer type is exported.
 struct ExportRule {
-  // Adds the nodes of a layer. For constants, checks only.
+  // Adds the nodes of a layer. For a constant layer, only checks that it can be exported.
   void (*write)(const LayerExport& layer) = nullptr;
   bool is_constant = false;       // its outputs depend on shapes and parameters only
-  const char* why_not = nullptr;  // why the type has no place in an inference net; else null
+  const char* why_not = nullptr;  // why an inference net cannot have the type; null if it can
 };
 
-// Returns the rules, by type.
+// Returns the rules by layer type.
 const std::map<std::string, ExportRule>& ExportRules();
 
 // Registers the rule of layer types. Usage:

@@ -31,7 +31,7 @@ std::string PythonDictionary(const std::vector<std::string>& labels) {
   return text + "}";
 }
 
-// Returns the names with underscores for blanks, because OpenVINO separates them by blanks.
+// Joins the names with blanks for OpenVINO, and replaces blanks inside a name by underscores.
 std::string BlankSeparated(std::vector<std::string> labels) {
   for (std::string& label : labels) std::ranges::replace(label, ' ', '_');
   return JoinList(labels, " ");
@@ -43,8 +43,7 @@ std::string NumberList(const std::vector<float>& numbers) {
   return text;
 }
 
-// Returns the layer whose output is the only one of the model if it is a DetectionOutput; else
-// null.
+// Returns the DetectionOutput layer that computes the model's only output; null for other models.
 const LayerSpec* FindDetector(const Net& net, const onnx::GraphProto& graph) {
   if (graph.output_size() != 1) return nullptr;
   const Graph& in = net.graph();
@@ -54,8 +53,8 @@ const LayerSpec* FindDetector(const Net& net, const onnx::GraphProto& graph) {
   return layer.type() == "DetectionOutput" ? &layer : nullptr;
 }
 
-// Returns the preprocessing for an input (N, C, H, W). The mean is one number per channel where the
-// pixels of a channel have one mean. Throws as ImagePreprocessor.
+// Returns the preprocessing for an input (N, C, H, W). The mean has one number per channel if all
+// pixels of a channel have the same mean. Throws as ImagePreprocessor does.
 OnnxPreprocessing MakeOnnxPreprocessing(const Shape& input, const PreprocessOptions& options) {
   PreprocessOptions center = options;
   center.oversample = false;
@@ -90,7 +89,7 @@ ImagePreparation PrepareImages(const Net& net, const NetSpec& spec, const ImageI
   return images;
 }
 
-// Adds what OpenVINO's Model API needs to prepare images: (pixel - mean_values) / scale_values.
+// Adds what OpenVINO's Model API needs to prepare images, (pixel - mean_values) / scale_values.
 void AddPreparation(const ModelDescription& description, const Shape& input,
                     onnx::ModelProto* model) {
   const OnnxPreprocessing& how = description.images.preprocessing;
@@ -106,7 +105,7 @@ void AddPreparation(const ModelDescription& description, const Shape& input,
   AddProperty("model_info scale_values", NumberList(scales), model);
 }
 
-// Adds the format's own properties of an input of pixels from 0 to 255.
+// Adds the properties that ONNX itself defines for an input of pixels in [0, 255].
 void AddPixelFormat(const ModelDescription& description, const Shape& input,
                     onnx::ModelProto* model) {
   const OnnxPreprocessing& how = description.images.preprocessing;

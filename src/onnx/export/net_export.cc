@@ -10,7 +10,7 @@
 namespace trainer {
 namespace {
 
-// Layers that the program inserts, or that copy their input.
+// Returns whether the program inserted the layer, or the layer copies its input.
 bool IsCopy(const Node& node) { return node.is_cast || node.spec.type() == "Split"; }
 
 // Returns whether the outputs of the layer depend on shapes and parameters only.
@@ -19,7 +19,7 @@ bool IsConstantSource(const Node& node) {
   return rule != ExportRules().end() && rule->second.is_constant;
 }
 
-// Fills the inputs with zeros, which are valid for all layers, also as indices.
+// Fills the inputs with zeros, because all layers accept zeros, even as indices.
 void ZeroInputs(const Net& net) {
   for (const InputBlob& input : InputBlobs(net)) {
     const std::vector<float> zeros(static_cast<size_t>(input.value.Count()), 0.0f);
@@ -85,7 +85,7 @@ void NetExport::FindOutputs() {
   }
 }
 
-// A value is constant if its layer's outputs are, or if all inputs of its layer are constant.
+// Marks a value as constant if its layer's outputs are constant, or if all inputs of its layer are.
 void NetExport::MarkConstants() {
   for (const Node& node : in_.nodes) {
     const bool has_constant_inputs =
@@ -97,8 +97,8 @@ void NetExport::MarkConstants() {
   }
 }
 
-// Walks from the outputs to the inputs. What a constant layer reads is needed only if it is
-// constant too: a PriorBox reads nothing but the shapes of its inputs.
+// Walks from the outputs to the inputs. A constant layer needs only those inputs that are constant
+// too, because e.g. a PriorBox reads nothing but the shapes of its inputs.
 void NetExport::FindNeeded() {
   std::set<ValueId> values;
   for (const auto& [blob, id] : outputs_) values.insert(id);
@@ -163,7 +163,7 @@ void NetExport::DeclareValue(const std::string& name, ValueId id,
   onnx::TypeProto::Tensor& type = *info->mutable_type()->mutable_tensor_type();
   type.set_elem_type(onnx::TensorProto::FLOAT);
   const FreeShape& shape = axes_.shapes[id];
-  type.mutable_shape();  // a scalar has a shape without axes
+  type.mutable_shape();  // a scalar needs a shape without axes
   for (int axis = 0; axis < shape.Rank(); ++axis) {
     onnx::TensorShapeProto::Dimension& dim = *type.mutable_shape()->add_dim();
     const std::string& axis_name = axes_.names[id][static_cast<size_t>(axis)];
@@ -225,7 +225,7 @@ void NetExport::WriteLayer(NodeId id) {
   if (is_recurrent && !node.spec.proto().recurrent_param().expose_hidden()) ++stateful_layers_;
 }
 
-// A blob whose value another layer computes, e.g. the output of a Dropout, is an Identity.
+// Adds an Identity for a blob whose value another layer computes, e.g. the output of a Dropout.
 void NetExport::WriteOutputs() {
   for (const auto& [blob, id] : outputs_) {
     std::string name = NameOf(id);

@@ -17,11 +17,11 @@
 
 namespace trainer {
 
-// Writes the nodes of a net into a graph. Used once, by one thread.
+// Writes the nodes of a net into a graph. Use an object once, in one thread.
 class NetExport {
  public:
-  // `net` has its weights and keeps every value after a pass (BufferReuse::kSeparate). `spec` is
-  // its file. All must outlive this object.
+  // `net` was compiled from `spec`, has its weights and keeps every value after a pass
+  // (BufferReuse::kSeparate). All arguments must outlive this object.
   NetExport(const NetSpec& spec, Net& net, const OnnxExportOptions& options,
             onnx::GraphProto* graph);
 
@@ -61,7 +61,7 @@ class NetExport {
   std::set<NodeId> needed_;
   std::set<ValueId> constants_;
   std::map<ValueId, std::string> names_;
-  std::map<const struct Param*, std::string> params_;  // constants that hold whole parameters
+  std::map<const struct Param*, std::string> params_;  // names of constants
   int folded_layers_ = 0, stateful_layers_ = 0;
 };
 

@@ -5,7 +5,7 @@
 namespace trainer {
 namespace {
 
-// Returns the attributes of a pooling whose padding before the axes is `pad` of each axis.
+// Returns the attributes of a pooling with `pad` of each axis as the padding before it.
 GraphWriter::Attributes PoolAttributes(const PoolAxis& h, const PoolAxis& w) {
   return {{"kernel_shape", std::vector<int64_t>{h.kernel, w.kernel}},
           {"strides", std::vector<int64_t>{h.stride, w.stride}},
@@ -13,7 +13,7 @@ GraphWriter::Attributes PoolAttributes(const PoolAxis& h, const PoolAxis& w) {
                                         std::max<int64_t>(0, w.EndPad())}}};
 }
 
-// Returns the axis of the input with its padding added as elements.
+// Returns the axis after its padding was added to the input as elements.
 PoolAxis Padded(PoolAxis axis) {
   axis.in += 2 * axis.pad;
   axis.pad = 0;
@@ -34,8 +34,9 @@ GraphWriter::Names AddMaxPoolWithPlaces(GraphWriter& graph, const std::string& x
   return {both[0], graph.Cast(place, onnx::TensorProto::FLOAT)};
 }
 
-// Caffe divides by the number of elements of the window, including the padding, but not what is
-// beyond it. The attribute count_include_pad counts all of the padding or none.
+// Caffe's divisor counts the padding, but not the elements beyond the padding. The attribute
+// count_include_pad counts either both or neither, so a Pad node adds the padding where windows
+// reach beyond it.
 std::string AddAveragePool(GraphWriter& graph, const std::string& x, const PoolAxis& h,
                            const PoolAxis& w) {
   const bool goes_beyond = h.EndPad() > h.pad || w.EndPad() > w.pad;

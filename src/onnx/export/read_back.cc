@@ -34,7 +34,7 @@ std::vector<float> RandomInput(const std::string& name, int64_t count, float ran
   return numbers;
 }
 
-// Prepares pixels of shape (N, C, H, W) as the model does.
+// Applies the preprocessing of the model to pixels of shape (N, C, H, W).
 void Preprocess(const OnnxPreprocessing& how, const Shape& shape, std::vector<float>* pixels) {
   const auto channels = static_cast<size_t>(shape[1]);
   const auto plane = static_cast<size_t>(shape.Count(2));
@@ -50,8 +50,8 @@ void Preprocess(const OnnxPreprocessing& how, const Shape& shape, std::vector<fl
   }
 }
 
-// Fills the inputs of both nets with the same numbers. The model's net lacks inputs that no output
-// depends on.
+// Fills the inputs of both nets with the same numbers. The model's net has no input that its
+// outputs do not depend on.
 void FillBoth(Net& net, Net& read, const OnnxExportOptions& options, bool with_zeros) {
   std::map<std::string, Tensor> of_read;
   for (const InputBlob& input : InputBlobs(read)) of_read[input.name] = input.value;
@@ -72,7 +72,7 @@ void FillBoth(Net& net, Net& read, const OnnxExportOptions& options, bool with_z
   }
 }
 
-// Sets the states of recurrent layers to 0, as they are at the beginning of each call of the model.
+// Sets the states of recurrent layers to 0, because each call of the model begins with zeros.
 void ResetStates(const Net& net) {
   for (const NodeId id : net.graph().nodes.Ids()) {
     const std::span<std::byte> state = net.StateOf(id);
@@ -80,7 +80,7 @@ void ResetStates(const Net& net) {
   }
 }
 
-// Runs both nets. Inputs that are indices refuse random numbers; then the inputs are zeros.
+// Runs both nets on random numbers. If an input holds indices and refuses them, uses zeros instead.
 void RunBoth(Net& net, Net& read, const OnnxExportOptions& options) {
   for (const bool with_zeros : {false, true}) {
     try {
@@ -102,8 +102,8 @@ std::vector<float> ReadValue(const Net& net, const std::string& blob) {
   return numbers;
 }
 
-// Updates the result with one output. A number that is not finite in one net only is an infinite
-// difference.
+// Updates the result with one output. A number that is finite in only one of the nets counts as an
+// infinite difference.
 void CompareOutput(const std::string& name, const std::vector<float>& expected,
                    const std::vector<float>& actual, ReadBackResult* result) {
   float difference = expected.size() == actual.size() ? 0 : INFINITY, largest = 0;

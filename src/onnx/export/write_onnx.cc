@@ -8,7 +8,7 @@ namespace trainer {
 namespace {
 
 constexpr size_t kExternalBytes = 1024;  // smaller constants stay in the model's file
-// Runtimes map the second file into memory, and maps begin at pages.
+// The size of a page, because runtimes map the second file into memory and a map begins at a page.
 constexpr uint64_t kPage = 4096;
 
 void SetExternal(const std::string& key, const std::string& value, onnx::TensorProto* tensor) {

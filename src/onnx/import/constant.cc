@@ -22,7 +22,7 @@ bool AreValidDims(std::span<const int64_t> dims) {
   if (dims.size() > kMaxImportAxes) return false;
   int64_t count = 1;
   for (const int64_t dim : dims) {
-    // An axis of length 0 counts as 1, so that the product of any of the axes fits.
+    // An axis of length 0 counts as 1 here, so that the product of any subset of the axes fits.
     if (dim < 0 || __builtin_mul_overflow(count, std::max<int64_t>(dim, 1), &count) ||
         count > kMaxElements) {
       return false;

@@ -18,7 +18,7 @@ using onnx::TensorProto;
 
 float FromBfloat16(uint16_t upper) { return std::bit_cast<float>(uint32_t{upper} << 16); }
 
-// Reads one tensor; it holds the data that its messages need.
+// Reads one tensor, and keeps its name and path for messages.
 class TensorReader {
  public:
   TensorReader(const TensorProto& tensor, const std::string& path, const std::string& what)

@@ -30,7 +30,7 @@ const LayerParameter& ImageInput(const caffe::NetParameter& net) {
   return *input;
 }
 
-// Returns the last layer that makes `blob`, or -1.
+// Returns the last layer that writes `blob`, or -1.
 int LastMaker(const caffe::NetParameter& net, const std::string& blob, int before) {
   for (int i = before; i-- > 0;) {
     for (const std::string& top : net.layer(i).top()) {
@@ -40,7 +40,7 @@ int LastMaker(const caffe::NetParameter& net, const std::string& blob, int befor
   return -1;
 }
 
-// Removes the layers at the end that make probabilities of scores, and returns the scores' blob.
+// Removes the layers at the end that turn scores into probabilities, and returns the scores' blob.
 std::string RemoveProbabilities(caffe::NetParameter* net, std::string blob) {
   while (true) {
     const int maker = LastMaker(*net, blob, net->layer_size());
@@ -81,8 +81,9 @@ void KeepAncestors(const std::string& blob, caffe::NetParameter* net) {
   *net->add_layer() = silence;
 }
 
-// Returns the index of the last layer with a number of outputs that leads to `blob` through layers
-// that keep the classes apart: activations, pooling and reshapes. Returns -1 for other nets.
+// Returns the index of the last layer with a configurable number of outputs that leads to `blob`
+// only through layers that do not mix classes: activations, pooling and reshapes. Returns -1 for
+// other nets.
 int FindLastLayer(const caffe::NetParameter& net, std::string blob) {
   for (int i = net.layer_size(); (i = LastMaker(net, blob, i)) >= 0;) {
     const LayerParameter& layer = net.layer(i);
@@ -97,7 +98,7 @@ int FindLastLayer(const caffe::NetParameter& net, std::string blob) {
   return -1;
 }
 
-// Lets all layers from `first` on, and the score, use `blob` in place of `old`.
+// Replaces the blob `old` by `blob` in all layers from `first` on, and in the score.
 void ReplaceBlob(int first, const std::string& old, const std::string& blob,
                  caffe::NetParameter* net, std::string* score) {
   for (int i = first; i < net->layer_size(); ++i) {
@@ -107,7 +108,7 @@ void ReplaceBlob(int first, const std::string& old, const std::string& blob,
   if (*score == old) *score = blob;
 }
 
-// Removes the rectifiers of the scores, which follow layer `last` in some nets: a class whose
+// Removes the rectifiers that some nets have after layer `last`. With a rectifier, a class whose
 // scores are all negative at the start would never learn.
 void RemoveRectifiers(int last, caffe::NetParameter* net, std::string* score) {
   for (int i = net->layer_size(); --i > last;) {
@@ -118,7 +119,7 @@ void RemoveRectifiers(int last, caffe::NetParameter* net, std::string* score) {
   }
 }
 
-// Gives layer `index` another name, number of outputs and start values.
+// Gives layer `index` a new name, another number of outputs and new initial values.
 void ReplaceLastLayer(int index, int64_t classes, FineTuneNet* tuned) {
   LayerParameter* const layer = tuned->net.mutable_layer(index);
   tuned->old_layer = layer->name();
@@ -148,7 +149,8 @@ void ReplaceLastLayer(int index, int64_t classes, FineTuneNet* tuned) {
   }
 }
 
-// Returns the Data layer of one phase. Both crop to the size of the input; training flips.
+// Returns the Data layer of one phase. It crops images to the size of the input; the training layer
+// also mirrors them at random.
 LayerParameter MakeDataLayer(const LayerParameter& input, const FineTuneOptions& options,
                              bool training, bool subtracts_mean) {
   const caffe::BlobShape& shape = input.input_param().shape(0);
@@ -180,7 +182,7 @@ LayerParameter MakeDataLayer(const LayerParameter& input, const FineTuneOptions&
   return data;
 }
 
-// Appends the loss and, for tests, the share of correct answers.
+// Appends the loss and, for tests, the accuracy.
 void AddLoss(const FineTuneOptions& options, const std::string& score, caffe::NetParameter* net) {
   const auto add = [&](const char* name, const char* type) {
     LayerParameter* const layer = net->add_layer();
@@ -208,7 +210,7 @@ FineTuneNet MakeFineTuneNet(const ImportedNet& imported, const FineTuneOptions& 
   FineTuneNet tuned;
   caffe::NetParameter layers = imported.net;
   const LayerParameter input = ImageInput(layers);
-  // A model with auxiliary outputs is trained by its first one.
+  // If a model has auxiliary outputs, only the first output is trained.
   tuned.score = RemoveProbabilities(&layers, imported.first_output);
   KeepAncestors(tuned.score, &layers);
   const int last = FindLastLayer(layers, tuned.score);
@@ -235,7 +237,7 @@ FineTuneNet MakeFineTuneNet(const ImportedNet& imported, const FineTuneOptions& 
 }
 
 bool TakeCaffePixels(ImportedNet* imported) {
-  constexpr double kDeviation[3] = {0.229, 0.224, 0.225};  // red, green, blue, of [0, 1]
+  constexpr double kDeviation[3] = {0.229, 0.224, 0.225};  // red, green, blue, for pixels in [0, 1]
   const LayerParameter* conv = nullptr;
   int readers = 0;
   std::string input;

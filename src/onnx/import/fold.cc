@@ -1,4 +1,4 @@
-// Nodes that move or choose the numbers of constants. fold_math.cc has those that compute.
+// Folds nodes that move or choose the numbers of constants. fold_math.cc folds nodes that compute.
 
 #include "import/fold.h"
 
@@ -8,7 +8,8 @@
 namespace trainer {
 namespace {
 
-// A model cannot make the importer allocate more than this from a few bytes.
+// The largest number of elements in a result. A few bytes of a model must not make the importer
+// allocate more.
 constexpr int64_t kMaxFolded = int64_t{1} << 27;
 
 }  // namespace

@@ -1,5 +1,5 @@
 #pragma once
-// Computing with constants. Private to the importer.
+// Computes nodes whose inputs are constants. Private to the importer.
 
 #include <optional>
 #include <span>
@@ -10,7 +10,7 @@
 
 namespace trainer {
 
-// A node whose inputs are all constants. Its functions throw by graph.Refuse.
+// Describes a node whose inputs are all constants. The functions throw by graph.Refuse.
 struct FoldContext {
   const ImportGraph& graph;
   const ImportNode& node;
@@ -23,25 +23,25 @@ struct FoldContext {
   int Axis(int64_t axis, size_t rank) const;
 };
 
-// Computes the outputs of a node whose inputs are constants (null: left out). Returns nothing if
-// the operator is not one of those. Throws by graph.Refuse for wrong inputs.
+// Computes the outputs of a node whose inputs are constants, where null means an input that is left
+// out. Returns nothing if no rule computes the operator. Throws by graph.Refuse for wrong inputs.
 std::optional<std::vector<Constant>> FoldNode(const ImportGraph& graph, const ImportNode& node,
                                               std::span<const Constant* const> inputs);
 
-// Returns how far neighbours along each axis are apart.
+// Returns, for each axis, the distance between neighbouring elements.
 Dims StepsOf(const Dims& dims);
-// Returns the same for an array of shape `dims` that is repeated along the axes of `wide`; 0 for
-// axes along which it is repeated. `dims` must broadcast to `wide`.
+// Returns the steps of an array of shape `dims` that is repeated to the shape `wide`. The step is 0
+// for each axis along which the array is repeated. `dims` must broadcast to `wide`.
 Dims BroadcastSteps(const Dims& dims, const Dims& wide);
 // Returns the sum of index_k * steps_k, where index_k is the position of element `index` of an
 // array of shape `dims` along axis k.
 int64_t Dot(const Dims& dims, const Dims& steps, int64_t index);
 
-// The part of one axis that a Slice takes. The step of fewer than two elements is 1.
+// Describes which part of one axis a Slice takes. A part with fewer than two elements has step 1.
 struct AxisSlice {
   int64_t start = 0, step = 1, count = 0;
 };
-// Returns the part for each axis of `dims`. Throws by graph.Refuse for lists that do not fit.
+// Returns the part of each axis of `dims`. Throws by graph.Refuse for lists that do not fit.
 std::vector<AxisSlice> ReadSlices(const ImportGraph& graph, const ImportNode& node,
                                   const Dims& dims, const Dims& starts, const Dims& ends,
                                   const Dims& axes, const Dims& steps);
@@ -51,15 +51,16 @@ Dims SplitLengths(const ImportGraph& graph, const ImportNode& node, int64_t leng
 // Returns the shape that a Reshape gives to `in`. Throws by graph.Refuse if it does not fit.
 Dims ReshapedDims(const ImportGraph& graph, const ImportNode& node, const Dims& in,
                   const Dims& shape);
-// Returns the shape without the axes of length 1 in `axes`, or without all of them.
+// Returns the shape without the axes in `axes`, which must have length 1. If `axes` is not given,
+// removes all axes of length 1.
 Dims SqueezedDims(const ImportGraph& graph, const ImportNode& node, const Dims& in,
                   const std::optional<Dims>& axes);
-// Returns the shape with axes of length 1 inserted at `axes` of the result.
+// Returns the shape with axes of length 1 inserted. `axes` counts in the result.
 Dims UnsqueezedDims(const ImportGraph& graph, const ImportNode& node, const Dims& in,
                     const Dims& axes);
-// Returns the shape of Flatten's result: two axes.
+// Returns the two-dimensional shape that Flatten gives.
 Dims FlattenedDims(const ImportGraph& graph, const ImportNode& node, const Dims& in);
-// Returns the shape to which both broadcast. Throws by graph.Refuse if there is none.
+// Returns the shape to which both broadcast. Throws by graph.Refuse if they do not broadcast.
 Dims BroadcastDims(const ImportGraph& graph, const ImportNode& node, const Dims& a, const Dims& b);
 
 Constant FoldTranspose(const FoldContext& c);

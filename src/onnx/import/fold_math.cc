@@ -1,4 +1,4 @@
-// Nodes that compute numbers from constants.
+// Folds nodes that compute numbers from constants.
 
 #include <algorithm>
 #include <cmath>
@@ -27,8 +27,8 @@ int64_t WholeNumber(double x) {
   return static_cast<int64_t>(std::clamp(x, -kLargest, kLargest));
 }
 
-// Applies f to the pairs of elements of two arrays that broadcast to one shape. Integers are
-// computed as integers where `whole` says how.
+// Applies f to each pair of elements of two arrays that broadcast to one shape. If `whole` is
+// given, it computes integers without conversion to floats.
 Constant Binary(const FoldContext& c, double (*f)(double, double),
                 int64_t (*whole)(int64_t, int64_t), bool gives_truth) {
   const Constant &a = c.In(0), &b = c.In(1);
@@ -54,7 +54,8 @@ Constant Binary(const FoldContext& c, double (*f)(double, double),
   return y;
 }
 
-// Integers wrap around as in the format's reference implementation, without undefined behaviour.
+// Integers wrap around, as in the format's reference implementation. Unsigned arithmetic avoids
+// undefined behaviour.
 int64_t AddWhole(int64_t a, int64_t b) { return static_cast<int64_t>(uint64_t(a) + uint64_t(b)); }
 int64_t SubWhole(int64_t a, int64_t b) { return static_cast<int64_t>(uint64_t(a) - uint64_t(b)); }
 int64_t MulWhole(int64_t a, int64_t b) { return static_cast<int64_t>(uint64_t(a) * uint64_t(b)); }
@@ -242,7 +243,7 @@ Constant FoldConstantOfShape(const FoldContext& c) {
   return SelectElements(value, dims, [](int64_t) { return 0; });
 }
 
-// Nodes whose result depends on the shape of their input alone.
+// Folds nodes whose result depends only on the shape of their input.
 Results FoldShapeOf(const ImportGraph& graph, const ImportNode& node) {
   if (node.Input(0) < 0) graph.Refuse(node, "its input is missing; the file is damaged");
   const Dims& dims = graph.DimsOf(node.inputs[0]);
@@ -258,7 +259,7 @@ Results FoldShapeOf(const ImportGraph& graph, const ImportNode& node) {
   return OneResult(MakeInts({count}, std::move(part)));
 }
 
-// Nodes that keep or move numbers. Returns nothing for others.
+// Folds nodes that keep or move numbers. Returns nothing for other nodes.
 Results FoldMoves(const FoldContext& c) {
   const std::string& op = c.node.op;
   const auto dims = [&]() -> const Dims& { return c.In(0).dims; };

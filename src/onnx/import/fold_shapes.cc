@@ -1,4 +1,4 @@
-// The shapes that nodes give to arrays, for constants and for values of the net.
+// Computes the shapes that nodes give to arrays, for constants and for values of the net.
 
 #include <algorithm>
 #include <set>
@@ -23,7 +23,7 @@ std::vector<AxisSlice> ReadSlices(const ImportGraph& graph, const ImportNode& no
     if (step == 0 || step < -INT32_MAX || step > INT32_MAX) {
       graph.Refuse(node, Join("step ", step, " is not possible"));
     }
-    // Positions before the first or after the last element are moved to the end of the range.
+    // A position before the first or after the last element is clamped to the range.
     const int64_t low = step > 0 ? 0 : -1, high = step > 0 ? length : length - 1;
     const auto clamp = [&](int64_t at) {
       return std::clamp(at < 0 ? std::max(at, -length - 1) + length : at, low, high);

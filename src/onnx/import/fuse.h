@@ -1,5 +1,5 @@
 #pragma once
-// Finding groups of nodes that are one layer. Private to the importer.
+// Finds groups of nodes that form one layer. Private to the importer.
 
 #include <vector>
 
@@ -7,12 +7,12 @@
 
 namespace trainer {
 
-// Replaces groups of nodes that are one layer of a net, such as the parts of GELU.
+// Replaces each group of nodes that forms one layer, such as the parts of GELU, by one node.
 void FuseNodes(ImportGraph& graph);
-// The same for self-attention, which becomes MultiHeadAttention. Part of FuseNodes.
+// Replaces the nodes of self-attention by MultiHeadAttention. FuseNodes calls this.
 void FuseAttention(ImportGraph& graph);
 
-// Looks whether node `index` is part of a group, and replaces the group. Returns whether it did.
+// Replaces the group of nodes that contains node `index`. Returns false if no group does.
 using FuseRule = bool (*)(ImportGraph& graph, int index);
 
 // Applies the rule to each node.
@@ -20,23 +20,25 @@ void ApplyRule(ImportGraph& graph, FuseRule rule);
 
 // Returns whether the value is a constant number close to `number`.
 bool IsNumber(const ImportGraph& graph, int value, float number);
-// Returns the input of a node with two inputs that is not `value`, or -1 if `value` is neither.
+// Returns the other input of a node with two inputs, or -1 if `value` is neither of them.
 int OtherInput(const ImportNode& node, int value);
-// Returns the value that a node computes from `value` and a constant number, and the number;
-// nothing if `node` is null or is not such an `op`.
+// Returns the two inputs of the node, a value and a constant number. Returns nothing if `node` is
+// null or is not an `op` with such inputs.
 struct WithNumber {
   int value = -1;
   float number = 0;
 };
 std::optional<WithNumber> ReadWithNumber(const ImportGraph& graph, const ImportNode* node,
                                          const std::string& op);
-// Adds a node that computes the first output of `last` from `inputs`, and takes its name and place.
+// Returns a node that computes the first output of `last` from `inputs`, with the name and the
+// place of `last`. The caller adds the node to the graph.
 ImportNode MakeReplacement(const ImportNode& last, const std::string& op, std::vector<int> inputs);
 
-// Joins a product and a sum with constants. Called after the rules, which read such nodes.
+// Merges a product and a sum with constants into one node. Call this after the rules, because the
+// rules read the single nodes.
 void FuseAffineNodes(ImportGraph& graph);
 
-// Rules, by subject.
+// Return the rules, one list per subject.
 const std::vector<FuseRule>& ActivationRules();
 const std::vector<FuseRule>& NormRules();
 const std::vector<FuseRule>& LinearRules();

@@ -5,13 +5,13 @@
 namespace trainer {
 namespace {
 
-// Returns the node that computes value * other, if it alone reads `value`; else null.
+// Returns the node that computes value * other, if no other node reads `value`; else null.
 ImportNode* MultipliedBy(ImportGraph& graph, int value, int other) {
   ImportNode* const node = graph.SoleConsumerOf(value);
   return node != nullptr && node->op == "Mul" && OtherInput(*node, value) == other ? node : nullptr;
 }
 
-// x * sigmoid(x) is SiLU, and x * hard_sigmoid(x) with the usual line is HardSwish.
+// Replaces x * sigmoid(x) by SiLU, and x * hard_sigmoid(x) with the usual line by HardSwish.
 bool FuseGatedInput(ImportGraph& graph, int index) {
   const ImportNode& gate = graph.node(index);
   const bool is_hard = gate.op == "HardSigmoid" &&
@@ -33,7 +33,7 @@ bool DividesBy(const ImportGraph& graph, const ImportNode* node, float number) {
   return product && std::fabs(product->number * number - 1) < 1e-4f;
 }
 
-// relu6(x + 3) / 6 is HardSigmoid, and x * relu6(x + 3) / 6 is HardSwish.
+// Replaces relu6(x + 3) / 6 by HardSigmoid, and x * relu6(x + 3) / 6 by HardSwish.
 bool FuseHardSigmoid(ImportGraph& graph, int index) {
   const ImportNode& clip = graph.node(index);
   if (clip.op != "Clip") return false;
@@ -58,7 +58,7 @@ bool FuseHardSigmoid(ImportGraph& graph, int index) {
   return true;
 }
 
-// x * tanh(log(1 + e^x)).
+// Replaces x * tanh(log(1 + e^x)) by Mish.
 bool FuseMish(ImportGraph& graph, int index) {
   const ImportNode& softplus = graph.node(index);
   if (softplus.op != "Softplus") return false;
@@ -70,8 +70,8 @@ bool FuseMish(ImportGraph& graph, int index) {
   return true;
 }
 
-// Returns the node that completes GELU, x * (1 + value) / 2, in any order of the products; null if
-// there is none.
+// Returns the node that completes GELU, x * (1 + value) / 2, whatever the order of the products;
+// null if no node does.
 ImportNode* FindGeluEnd(ImportGraph& graph, int value, int x) {
   ImportNode* const sum = graph.SoleConsumerOf(value);
   const auto one = ReadWithNumber(graph, sum, "Add");
@@ -99,7 +99,7 @@ ImportNode* FindGeluEnd(ImportGraph& graph, int value, int x) {
   return nullptr;
 }
 
-// erf(x / sqrt(2)) begins the exact form of GELU.
+// Replaces the exact form of GELU, which begins with erf(x / sqrt(2)).
 bool FuseGelu(ImportGraph& graph, int index) {
   const ImportNode& erf = graph.node(index);
   if (erf.op != "Erf") return false;
@@ -124,7 +124,8 @@ bool IsCube(ImportGraph& graph, int value, int x) {
   return square != nullptr && square->op == "Mul" && OtherInput(*square, x) == x;
 }
 
-// tanh(sqrt(2 / pi) * (x + 0.044715 * x^3)) begins the other form.
+// Replaces the approximate form of GELU, which begins with tanh(sqrt(2 / pi) * (x + 0.044715 *
+// x^3)).
 bool FuseGeluTanh(ImportGraph& graph, int index) {
   const ImportNode& tanh = graph.node(index);
   if (tanh.op != "Tanh") return false;

@@ -1,5 +1,5 @@
-// Self-attention, as exporters write it, has any order of reshapes and transposes around two
-// products. Instead of knowing each order, the rule traces which number goes where.
+// Exporters write self-attention with many orders of reshapes and transposes around two products.
+// This rule need not know these orders, because it traces where each number moves.
 
 #include <algorithm>
 #include <cmath>
@@ -12,18 +12,18 @@ namespace {
 
 constexpr int kMaxViews = 16;  // nodes between two products; real models have at most 8
 
-// A matrix product with constant weights, y = x W^T + b, whose rows are positions.
+// Describes a matrix product with constant weights, y = x W^T + b. Each row of x is a position.
 struct LinearNode {
   const ImportNode* node = nullptr;
   int64_t inputs = 0, outputs = 0;
 };
 
-// q, k or v: the product that computes it, and the output of the product that each element of a
-// head is, for heads one after the other.
+// Describes q, k or v: the product that computes it, and which output of that product each element
+// of a head is. The heads follow one another.
 struct HeadInput {
   LinearNode linear;
   std::vector<int64_t> columns;  // (heads * size)
-  std::vector<int64_t> rows;     // (N * L): the row of the product for each position of each item
+  std::vector<int64_t> rows;     // for each position of each item (N * L), the row of the product
   int source = -1;               // the input of the product, (rows..., inputs)
   float factor = 1;
 };
@@ -67,7 +67,7 @@ std::optional<ViewChain> FollowToLinear(ImportGraph& graph, int value) {
 }
 
 // Splits the traced elements of (N * heads, L, D), or (N * heads, D, L) if `turned`, into rows and
-// columns of the product. Returns false if a row depends on the place in the head, or a column on
+// columns of the product. Returns false if a row depends on the index in the head, or a column on
 // the position.
 bool SplitElements(const Constant& traced, const Sizes& sizes, bool turned, int64_t outputs,
                    HeadInput* to) {
@@ -122,8 +122,8 @@ bool AreRows(const Constant& traced, const std::vector<int64_t>& rows, int64_t w
   return true;
 }
 
-// Returns the value (N, L, C) whose rows the product reads in the order `rows`; -1 if there is
-// none.
+// Returns the value (N, L, C) whose rows the product reads in the order `rows`; -1 if no value has
+// them.
 int FindSequence(ImportGraph& graph, int source, const std::vector<int64_t>& rows,
                  const Dims& wanted) {
   ViewChain chain;
@@ -140,14 +140,15 @@ int FindSequence(ImportGraph& graph, int source, const std::vector<int64_t>& row
   return -1;
 }
 
-// What follows the second product: the reshapes to the output's product, and those after it.
+// Describes the nodes after the second product: the reshapes, the output projection, and the nodes
+// after it.
 struct AttentionEnd {
   LinearNode linear;
   std::vector<int64_t> columns;  // the input of the product that holds each element of the heads
   int last = -1;                 // node whose output is (N, L, C)
 };
 
-// Inverts the map from (N * heads, L, D) to the input of the output's product.
+// Inverts the map from (N * heads, L, D) to the input of the output projection.
 bool ReadEndColumns(const Constant& traced, const Sizes& sizes, AttentionEnd* end,
                     std::vector<int64_t>* rows) {
   const int64_t width = sizes.Width();
@@ -183,7 +184,8 @@ std::optional<AttentionEnd> ReadEnd(ImportGraph& graph, int mixed, const Sizes& 
   std::vector<int64_t> rows;
   const std::optional<Constant> traced = TraceElements(graph, graph.DimsOf(mixed), steps);
   if (!traced || !ReadEndColumns(*traced, sizes, &end, &rows)) return std::nullopt;
-  // The product's rows must become positions again: directly or by the nodes that follow.
+  // The rows must become positions again, either directly or through the nodes after the
+  // projection.
   const Dims wanted = {sizes.items, sizes.steps, sizes.Width()};
   value = linear->node->outputs[0];
   end.last = graph.value(value).producer;
@@ -208,7 +210,7 @@ std::optional<AttentionEnd> ReadEnd(ImportGraph& graph, int mixed, const Sizes& 
   return std::nullopt;
 }
 
-// The scores before the softmax.
+// Describes the scores before the softmax.
 struct AttentionScores {
   const ImportNode* product = nullptr;
   float factor = 1;
@@ -216,7 +218,7 @@ struct AttentionScores {
 };
 
 // Returns whether the constant (..., L, L) is 0 up to the diagonal and very negative after it.
-// `dims` are those of the scores, (..., L, L).
+// `dims` is the shape of the scores, (..., L, L).
 bool IsCausalMask(const Constant& mask, const Dims& dims) {
   const size_t rank = mask.dims.size();
   if (rank < 2 || rank > dims.size() || !mask.is_float ||
@@ -261,7 +263,7 @@ std::optional<AttentionScores> ReadScores(ImportGraph& graph, int value) {
   return std::nullopt;
 }
 
-// Adds the layer's node with its four arrays.
+// Adds the layer's node with its four weight arrays.
 void AddAttention(ImportGraph& graph, const ImportNode& softmax, const Sizes& sizes,
                   const HeadInput (&inputs)[3], const AttentionEnd& end, int sequence,
                   bool causal) {
@@ -324,7 +326,7 @@ bool FuseSoftmax(ImportGraph& graph, int index) {
   std::optional<Sizes> sizes = ReadSizes(graph, *scores->product, *mix);
   const std::optional<ViewChain> chain = FollowToLinear(graph, mix->inputs[1]);
   if (!sizes || !chain) return false;
-  // The product that computes v has a row for each position of each item.
+  // The product that computes v must have one row for each position of each item.
   const Dims& product = graph.DimsOf(chain->source);
   const int64_t rows = CountOf(product) / product.back();
   if (rows % sizes->steps != 0) return false;

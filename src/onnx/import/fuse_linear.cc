@@ -16,7 +16,7 @@ bool IsLastAxisVector(const ImportGraph& graph, int value, int64_t length) {
          constant->dims.back() == length;
 }
 
-// Padding with zeros before a convolution or an average becomes the padding of the layer.
+// Moves padding with zeros before a convolution or an average into the padding of that layer.
 bool FusePad(ImportGraph& graph, int index) {
   const ImportNode& pad = graph.node(index);
   if (pad.op != "Pad" || pad.Text("mode", "constant") != "constant") return false;
@@ -75,7 +75,7 @@ bool MakeLinear(ImportGraph& graph, int index) {
   return true;
 }
 
-// A Linear node or a convolution without a bias gets the constant that is added next.
+// Turns a constant that is added to a Linear node or a convolution into its bias, if it has none.
 bool FuseBias(ImportGraph& graph, int index) {
   const ImportNode& product = graph.node(index);
   const bool linear = product.op == "Linear";
@@ -104,7 +104,7 @@ bool FuseBias(ImportGraph& graph, int index) {
   return true;
 }
 
-// x * s + b with constants of one shape is one Scale or Power layer.
+// Merges x * s + b with constants of one shape into one Scale or Power layer.
 bool FuseAffine(ImportGraph& graph, int index) {
   const ImportNode& product = graph.node(index);
   if (product.op != "Mul") return false;
@@ -134,7 +134,7 @@ const std::vector<FuseRule>& LinearRules() {
   return rules;
 }
 
-// After the other rules, which read products and sums themselves.
+// Runs after the other rules, because those read the single products and sums.
 void FuseAffineNodes(ImportGraph& graph) { ApplyRule(graph, FuseAffine); }
 
 }  // namespace trainer

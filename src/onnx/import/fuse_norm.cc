@@ -6,8 +6,8 @@
 namespace trainer {
 namespace {
 
-// Returns the first of the axes that the node takes the mean of, if these are the last axes and
-// stay as axes of length 1; else -1.
+// Returns the first axis of the node's mean, if the mean covers all axes from there on and keeps
+// them with length 1; else -1.
 int MeanAxis(const ImportGraph& graph, const ImportNode* node) {
   if (node == nullptr || node->op != "ReduceMean" || node->Int("keepdims", 1) == 0) return -1;
   const std::vector<bool> reduced = ReducedAxes(graph, *node);
@@ -16,7 +16,7 @@ int MeanAxis(const ImportGraph& graph, const ImportNode* node) {
   return first == reduced.end() || !last ? -1 : static_cast<int>(first - reduced.begin());
 }
 
-// The parts of y = d / sqrt(mean(d^2) + eps), where d = x - mean(x).
+// Holds the parts of y = d / sqrt(mean(d^2) + eps), where d = x - mean(x).
 struct NormParts {
   ImportNode* quotient = nullptr;
   float eps = 0;
@@ -40,7 +40,7 @@ std::optional<NormParts> FindQuotient(ImportGraph& graph, int d, int axis) {
     if (quotient == nullptr || quotient->op != "Div" || quotient->inputs[1] != root->outputs[0]) {
       continue;
     }
-    // Some exporters subtract the mean twice: the numerator may be a copy of d.
+    // Some exporters subtract the mean twice, so the numerator may be a copy of d.
     const ImportNode* const own = graph.ProducerOf(d);
     const ImportNode* const numerator = graph.ProducerOf(quotient->inputs[0]);
     if (quotient->inputs[0] == d ||
@@ -51,8 +51,8 @@ std::optional<NormParts> FindQuotient(ImportGraph& graph, int d, int axis) {
   return std::nullopt;
 }
 
-// Returns the constant that the only reader of `value` combines with it by `op`, if it has the
-// shape `dims` up to axes of length 1 in front; -1 otherwise. Sets *reader.
+// Returns the constant that the only reader of `value` combines with it by `op`, and sets *reader.
+// Returns -1 unless the constant has the shape `dims`, where more axes of length 1 may be in front.
 int LineConstant(ImportGraph& graph, int value, const std::string& op, const Dims& dims,
                  ImportNode** reader) {
   ImportNode* const node = graph.SoleConsumerOf(value);
@@ -97,8 +97,8 @@ bool FuseLayerNorm(ImportGraph& graph, int index) {
   return false;
 }
 
-// PyTorch writes GroupNorm as InstanceNormalization of an array (N, groups, rest), which is then
-// multiplied and shifted by channel.
+// Replaces GroupNorm. PyTorch writes it as an InstanceNormalization of an array (N, groups, rest),
+// which is then multiplied and shifted per channel.
 bool FuseGroupNorm(ImportGraph& graph, int index) {
   const ImportNode& norm = graph.node(index);
   if (norm.op != "InstanceNormalization") return false;
@@ -113,7 +113,8 @@ bool FuseGroupNorm(ImportGraph& graph, int index) {
       groups[0] != in[0] || in[1] % groups[1] != 0) {
     return false;
   }
-  // The reshaped array must have plain weights, or else they belong to groups.
+  // The InstanceNormalization must have scale 1 and bias 0, because other weights would apply per
+  // group.
   for (const size_t i : {1u, 2u}) {
     const Constant* const weight = graph.ConstantOf(norm.Input(i));
     for (size_t k = 0; weight != nullptr && k < weight->Count(); ++k) {

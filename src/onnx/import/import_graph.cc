@@ -13,8 +13,8 @@ namespace trainer {
 namespace {
 
 constexpr int64_t kOldestOpset = 7, kNewestOpset = 26;
-// A small file can ask for large constants and for many operations. Nodes and rules may compute so
-// many numbers, plus kCopies times those in the file.
+// Limit how many numbers nodes and rules may compute: kMaxFoldedNumbers plus kCopies times the
+// numbers in the file. A small file can otherwise ask for large constants and many operations.
 constexpr uint64_t kMaxFoldedNumbers = uint64_t{1} << 27, kCopies = 8;
 
 // Throws kData for the model as a whole.
@@ -22,8 +22,9 @@ constexpr uint64_t kMaxFoldedNumbers = uint64_t{1} << 27, kCopies = 8;
   throw Error(ErrorCode::kData, {path}, EscapeControl(why));
 }
 
-// Returns the shape of an input: the user's, or the model's with the batch in place of a free size
-// that is the first one or is called so. Throws kUsage if another size is free.
+// Returns the shape of an input: the shape that the user gives, or else the model's. `batch`
+// replaces a free size in the model if it is the first one or its name contains "batch". Throws
+// kUsage if another size is free.
 Dims InputDims(const std::string& path, const onnx::ValueInfoProto& input,
                const OnnxImportOptions& options) {
   auto given = options.shapes.find(input.name());
@@ -169,7 +170,7 @@ void ImportGraph::ReadAttribute(const onnx::AttributeProto& proto, ImportNode* n
   attribute.floats.assign(proto.floats().begin(), proto.floats().end());
   if (proto.has_i()) attribute.ints = {proto.i()};
   if (proto.has_f()) attribute.floats = {proto.f()};
-  // A scalar of 0 may be left out of the message.
+  // Protobuf omits a scalar that is 0 from the message.
   if (proto.type() == onnx::AttributeProto::INT && !proto.has_i()) attribute.ints = {0};
   if (proto.type() == onnx::AttributeProto::FLOAT && !proto.has_f()) attribute.floats = {0};
   attribute.text = proto.s();

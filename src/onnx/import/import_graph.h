@@ -12,16 +12,16 @@
 
 namespace trainer {
 
-// An attribute; one of the members is used.
+// Holds an attribute in one of its members.
 struct ImportAttribute {
-  std::vector<int64_t> ints;         // of INT and INTS
-  std::vector<float> floats;         // of FLOAT and FLOATS
-  std::string text;                  // of STRING; of STRINGS with commas
-  const Constant* tensor = nullptr;  // of TENSOR; the graph owns it
+  std::vector<int64_t> ints;         // for INT and INTS
+  std::vector<float> floats;         // for FLOAT and FLOATS
+  std::string text;                  // for STRING; for STRINGS, joined by commas
+  const Constant* tensor = nullptr;  // for TENSOR; the graph owns it
 };
 
-// A node of the model, or one that replaces several of them. Values are indices; -1 stands for an
-// optional input that is left out.
+// Holds a node of the model, or one that replaces several nodes. Values are indices, where -1 means
+// an optional input that is left out.
 struct ImportNode {
   std::string op, name;
   std::vector<int> inputs, outputs;
@@ -42,19 +42,19 @@ struct ImportNode {
   int Input(size_t i) const { return i < inputs.size() ? inputs[i] : -1; }
 };
 
-// A value that flows between nodes.
+// Holds a value that nodes write and read.
 struct ImportValue {
   std::string name;
   Dims dims;
   bool has_dims = false;               // false for outputs that cannot be imported
-  const Constant* constant = nullptr;  // if it is known before the net runs; the graph owns it
-  int producer = -1;                   // node; -1: an input or a constant of the model
-  std::vector<int> consumers;          // nodes, once per use
+  const Constant* constant = nullptr;  // set if known before the net runs; the graph owns it
+  int producer = -1;                   // index of a node; -1 for an input or a constant
+  std::vector<int> consumers;          // indices of nodes, once per use
   bool is_output = false;
 };
 
-// The graph of a model. After construction each value has a shape; what depends on constants only
-// is a constant.
+// Holds the graph of a model. After construction, each value has a shape, and each value that
+// depends on constants only is a constant.
 class ImportGraph {
  public:
   // Throws as ImportOnnx does.
@@ -89,24 +89,24 @@ class ImportGraph {
   int AddConstant(const ImportNode& node, Constant constant);
   // Adds a value of this shape that no node computes yet.
   int AddValue(const std::string& name, const Dims& dims);
-  // Appends a node that computes `outputs` in place of those that did, and returns its index. The
-  // order of the nodes is restored by Sort().
+  // Appends a node that computes `outputs` in place of the nodes that computed them, and returns
+  // its index. Call Sort() afterwards to restore the order.
   int AddNode(ImportNode node);
-  // Removes the nodes whose results nobody reads any more, and orders the others.
+  // Removes the nodes whose results are unused, and sorts the others.
   void Sort();
 
-  // Throws kData: "model.onnx: node 'conv1' (Conv): why".
+  // Throws kData with a message such as "model.onnx: node 'conv1' (Conv): why".
   [[noreturn]] void Refuse(const ImportNode& node, const std::string& why) const;
 
-  // Counts numbers that are computed beforehand for the node. Throws kData if they are too many for
-  // a model of this size, which may be made to exhaust the memory.
+  // Counts numbers that are computed for the node before the net runs. Throws kData if they are too
+  // many for a model of this size, because a hostile model could exhaust the memory.
   void CountFolded(const ImportNode& node, uint64_t numbers);
 
-  // Counts numbers that a rule follows through the model. Returns false if they became too many, so
-  // that a model made for it cannot occupy the importer for hours.
+  // Counts numbers that a rule follows through the model. Returns false once they are too many, so
+  // that a hostile model cannot keep the importer busy for hours.
   bool CountTraced(uint64_t numbers);
 
-  // Sets the shape of an output. Throws kData if it is not possible.
+  // Sets the shape of an output. Throws kData if the shape is not possible.
   void SetDims(const ImportNode& node, size_t output, Dims dims);
   void SetConstant(int value, Constant constant);
 
@@ -124,17 +124,17 @@ class ImportGraph {
   std::vector<ImportNode> nodes_;
   std::vector<ImportValue> values_;
   std::map<std::string, int> names_;
-  std::deque<Constant> constants_;  // of values and attributes; a deque does not move them
+  std::deque<Constant> constants_;  // a deque keeps their addresses
   std::vector<int> inputs_, outputs_;
   int nodes_read_ = 0;
-  uint64_t stored_ = 0, folded_ = 0;  // numbers of constants in the file, and that nodes compute
+  uint64_t stored_ = 0, folded_ = 0;  // numbers in the file's constants, numbers that nodes compute
   uint64_t traced_ = 0;               // numbers that rules have followed
 };
 
 // Returns an axis counted from the front. Throws by graph.Refuse if it is out of range.
 int AxisOf(const ImportGraph& graph, const ImportNode& node, int64_t axis, size_t rank);
-// Returns the integers that an attribute or, in later versions of the operator, a constant input
-// gives; nothing if neither is there. Throws by graph.Refuse if the input is not a constant.
+// Returns integers that an attribute gives or, in later versions of the operator, a constant input.
+// Returns nothing if both are missing. Throws by graph.Refuse if the input is not a constant.
 std::optional<Dims> IntsOf(const ImportGraph& graph, const ImportNode& node,
                            const std::string& attribute, size_t input);
 

@@ -6,7 +6,8 @@
 namespace trainer {
 namespace {
 
-// A list for the axes or outputs of a node is short. Nodes may share a list, and each copies it.
+// The longest list of axes or outputs. Nodes may share one list in the file but each node copies
+// it.
 constexpr size_t kMaxIntegers = 4096;
 
 }  // namespace
@@ -56,8 +57,8 @@ int ImportGraph::AddNode(ImportNode node) {
 }
 
 void ImportGraph::Sort() {
-  // A depth-first walk from the outputs, with a stack of its own, because a model may be a chain of
-  // any length. A node is emitted after the nodes that compute its inputs.
+  // Walks depth-first from the outputs and emits a node after the nodes that compute its inputs.
+  // The walk keeps its own stack, because a model may be a chain of any length.
   std::vector<int> state(nodes_.size(), 0);  // 1: its inputs are being visited, 2: in `order`
   std::vector<int> order, stack;
   const auto push = [&](int value) {
@@ -82,7 +83,7 @@ void ImportGraph::Sort() {
   }
   std::vector<ImportNode> sorted;
   for (const int index : order) sorted.push_back(std::move(node(index)));
-  // The file's order is kept where it is possible, because it is the order of the net's author.
+  // Keeps the file's order where possible, because the author of the net chose it.
   std::ranges::stable_sort(sorted, {}, &ImportNode::index);
   nodes_.clear();
   for (ImportValue& value : values_) {

@@ -1,5 +1,5 @@
 #pragma once
-// The importers of the operators, in files by subject.
+// Declares the importers of the operators, which are grouped into files by subject.
 
 #include <map>
 #include <string>

@@ -9,7 +9,7 @@
 namespace trainer {
 namespace {
 
-// Adds a layer of the type without fields.
+// Adds a layer of type `kType` without fields.
 template <const char* kType>
 void ImportPlain(NetBuilder& net, const ImportNode& node) {
   net.SetOutput(node, 0, net.AddUnary(node, kType, net.BlobOf(node, 0)).top);
@@ -26,7 +26,7 @@ int AddClip(NetBuilder& net, const ImportNode& node, int blob, float low, float 
   return added.top;
 }
 
-// Returns a bound of Clip: an attribute before opset 11, then a constant input.
+// Returns a bound of Clip, which is an attribute before opset 11 and a constant input since then.
 float BoundOf(const NetBuilder& net, const ImportNode& node, const char* attribute, size_t input,
               float standard) {
   if (node.Has(attribute)) return node.Float(attribute, standard);
@@ -83,7 +83,7 @@ void ImportElu(NetBuilder& net, const ImportNode& node) {
   net.SetOutput(node, 0, AddElu(net, node, net.BlobOf(node, 0), alpha, gamma));
 }
 
-// alpha * elu(x / alpha): x if x > 0, else alpha * (e^(x / alpha) - 1).
+// Computes alpha * elu(x / alpha), which is x if x > 0, else alpha * (e^(x / alpha) - 1).
 void ImportCelu(NetBuilder& net, const ImportNode& node) {
   const float alpha = node.Float("alpha", 1);
   int top = net.BlobOf(node, 0);
@@ -120,7 +120,7 @@ void ImportPower(NetBuilder& net, const ImportNode& node) {
   net.SetOutput(node, 0, net.Power(node, net.BlobOf(node, 0), scale, 0, power));
 }
 
-// x / (1 + |x|).
+// Computes x / (1 + |x|).
 void ImportSoftsign(NetBuilder& net, const ImportNode& node) {
   const int x = net.BlobOf(node, 0);
   const Dims dims = net.DimsOf(x);
@@ -131,7 +131,7 @@ void ImportSoftsign(NetBuilder& net, const ImportNode& node) {
   net.SetOutput(node, 0, added.top);
 }
 
-// log(1 + e^x).
+// Computes log(1 + e^x).
 void ImportSoftplus(NetBuilder& net, const ImportNode& node) {
   net.SetOutput(node, 0, net.AddUnary(node, "BNLL", net.BlobOf(node, 0)).top);
 }
@@ -140,7 +140,7 @@ void ImportSoftmax(NetBuilder& net, const ImportNode& node) {
   const ImportGraph& graph = net.graph();
   int top = net.BlobOf(node, 0);
   const Dims dims = net.DimsOf(top);
-  // Before opset 13, all axes from `axis` (default 1) on were one axis.
+  // Before opset 13, the operator treated all axes from `axis` (default 1) on as one axis.
   const bool flattens = graph.opset() < 13;
   const auto axis =
       static_cast<size_t>(AxisOf(graph, node, node.Int("axis", flattens ? 1 : -1), dims.size()));

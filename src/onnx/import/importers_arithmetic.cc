@@ -20,8 +20,8 @@ int AddEltwise(NetBuilder& net, const ImportNode& node, const std::vector<int>& 
   return added.top;
 }
 
-// x + s or x * s, where s covers some axes of x and is repeated along the others: a Bias or Scale
-// layer with two bottoms.
+// Adds a Bias or Scale layer with two bottoms for x + s or x * s, where s covers some axes of x and
+// is repeated along the others.
 int AddSmall(NetBuilder& net, const ImportNode& node, const std::string& type, int x, int s,
              const CoveredAxes& covered) {
   const int small = net.Reshape(node, s, covered.dims, "axes");
@@ -33,7 +33,7 @@ int AddSmall(NetBuilder& net, const ImportNode& node, const std::string& type, i
   return added.top;
 }
 
-// a + b or a * b for two values of the net; one or both may be repeated.
+// Computes a + b or a * b for two values of the net, and repeats one or both where needed.
 int JoinTwo(NetBuilder& net, const ImportNode& node, bool product, int a, int b, const Dims& out) {
   const std::string type = product ? "Scale" : "Bias";
   if (net.DimsOf(a) != net.DimsOf(b)) {
@@ -50,7 +50,7 @@ int JoinTwo(NetBuilder& net, const ImportNode& node, bool product, int a, int b,
   return AddEltwise(net, node, {a, b}, product ? Operation::PROD : Operation::SUM);
 }
 
-// Returns the constant with each number as f gives it.
+// Returns the constant with f applied to each number.
 template <class F>
 Constant ChangeNumbers(const Constant& constant, const F& f) {
   Constant changed = MakeFloats(constant.dims, FloatsOfConstant(constant));
@@ -58,7 +58,7 @@ Constant ChangeNumbers(const Constant& constant, const F& f) {
   return changed;
 }
 
-// One input is a constant: Add, Sub, Mul or Div with it.
+// Computes Add, Sub, Mul or Div with a constant input.
 int JoinConstant(NetBuilder& net, const ImportNode& node, bool constant_first) {
   const ImportGraph& graph = net.graph();
   const Constant& c = *graph.ConstantOf(node.inputs[constant_first ? 0 : 1]);
@@ -103,7 +103,7 @@ void ImportArithmetic(NetBuilder& net, const ImportNode& node) {
   net.SetOutput(node, 0, JoinTwo(net, node, product, a, b, out));
 }
 
-// x * s [+ b] with constants, made by FuseNodes.
+// Computes x * s [+ b] with constants. FuseNodes creates this node.
 void ImportAffine(NetBuilder& net, const ImportNode& node) {
   const ImportGraph& graph = net.graph();
   net.SetOutput(
@@ -124,7 +124,7 @@ void ImportPow(NetBuilder& net, const ImportNode& node) {
   net.SetOutput(node, 0, net.Power(node, net.BlobOf(node, 0), 1, 0, *power));
 }
 
-// Returns the greatest or least of the inputs. The least is the negative of the greatest negative.
+// Returns the maximum or minimum of the inputs. The minimum is computed as -max(-x).
 void ImportExtreme(NetBuilder& net, const ImportNode& node) {
   const ImportGraph& graph = net.graph();
   const Dims out = graph.DimsOf(node.outputs[0]);

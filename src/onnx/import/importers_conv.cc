@@ -8,16 +8,16 @@
 namespace trainer {
 namespace {
 
-// A weight whose kernel has zeros added, so that the same padding at both ends gives the result of
-// other paddings.
+// Holds a weight whose kernel is enlarged by zeros, so that equal padding at both ends has the
+// effect of unequal padding.
 struct PaddedKernel {
   Dims dims;
   std::vector<float> values;
   Dims pad;
 };
 
-// Enlarges the kernel by zeros: with p - begin zeros before it and p - end after it, padding of p
-// at both ends is the same as padding of begin and end.
+// Enlarges the kernel by p - begin zeros before it and p - end zeros after it. Padding of p at both
+// ends then has the effect of padding of begin and end.
 PaddedKernel MakeSymmetric(const NetBuilder& net, const ImportNode& node,
                            const ImportWindow& window, const Constant& weight) {
   PaddedKernel padded;
@@ -53,7 +53,8 @@ PaddedKernel MakeSymmetric(const NetBuilder& net, const ImportNode& node,
   return padded;
 }
 
-// Appends one value if all are equal, else one for each axis; nothing if all are the default.
+// Appends one value if all axes have the same one, else one value per axis; nothing if all have the
+// default.
 void SetValues(const Dims& values, int64_t standard,
                google::protobuf::RepeatedField<uint32_t>* to) {
   const bool equal = std::ranges::all_of(values, [&](int64_t v) { return v == values[0]; });

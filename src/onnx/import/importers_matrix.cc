@@ -28,9 +28,9 @@ bool IsMatrix(const Constant& constant) {
                                   [](int64_t dim) { return dim == 1; });
 }
 
-// y = x W^T + b along the last axis of x. Inputs: x; the weight, (inputs, outputs) unless
-// `transposed` is 1; optionally a bias. FuseNodes replaces MatMul,
-// Add and Gemm by it.
+// Computes y = x W^T + b along the last axis of x. The inputs are x, the weight, which is (inputs,
+// outputs) unless `transposed` is 1, and optionally a bias. FuseNodes replaces MatMul, Add and Gemm
+// by this node.
 void ImportLinear(NetBuilder& net, const ImportNode& node) {
   const int x = net.BlobOf(node, 0);
   const Constant& weight = *net.graph().ConstantOf(node.inputs[1]);
@@ -42,7 +42,7 @@ void ImportLinear(NetBuilder& net, const ImportNode& node) {
                                 bias == nullptr ? std::vector<float>() : FloatsOfConstant(*bias)));
 }
 
-// Returns a MatMul layer's top; both blobs have the same axes before the matrices.
+// Adds a MatMul layer and returns its top. Both blobs must have the same axes before the matrices.
 int AddMatMul(NetBuilder& net, const ImportNode& node, int a, int b, bool trans_a, bool trans_b) {
   Dims dims = net.DimsOf(a);
   const Dims of_b = net.DimsOf(b);
@@ -88,7 +88,7 @@ void ImportMatMul(NetBuilder& net, const ImportNode& node) {
                           BroadcastTo(net, node, b, wide_b, "b"), false, false));
 }
 
-// A Gemm that FuseNodes has not made a Linear of.
+// Imports each Gemm that FuseNodes could not replace by a Linear node.
 void ImportGemm(NetBuilder& net, const ImportNode& node) {
   const ImportGraph& graph = net.graph();
   const Dims out = graph.DimsOf(node.outputs[0]);
@@ -122,8 +122,8 @@ void ImportGemm(NetBuilder& net, const ImportNode& node) {
   net.SetOutput(node, 0, top);
 }
 
-// Self-attention over sequences (N, L, C), made by FuseAttention. Inputs: x, the two weights, and
-// optionally the two biases, as MultiHeadAttention has them.
+// Imports self-attention over sequences (N, L, C), a node that FuseAttention creates. Its inputs
+// are x, two weights and optionally two biases, in the format of MultiHeadAttention.
 void ImportAttention(NetBuilder& net, const ImportNode& node) {
   const ImportGraph& graph = net.graph();
   const int x = net.BlobOf(node, 0);
@@ -133,7 +133,7 @@ void ImportAttention(NetBuilder& net, const ImportNode& node) {
   param->set_num_heads(static_cast<uint32_t>(node.Int("heads", 1)));
   if (node.Int("causal", 0) != 0) param->set_causal(true);
   if (node.inputs.size() < 5) param->set_bias_term(false);
-  // The layer's arrays: in_proj_weight, in_proj_bias, out_proj_weight, out_proj_bias.
+  // The inputs from 1 on are in_proj_weight, in_proj_bias, out_proj_weight and out_proj_bias.
   for (size_t i = 1; i < node.inputs.size(); ++i) {
     const Constant& array = *graph.ConstantOf(node.inputs[i]);
     net.AddWeight(node, added, array.dims, FloatsOfConstant(array));

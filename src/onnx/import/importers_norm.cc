@@ -7,7 +7,7 @@
 namespace trainer {
 namespace {
 
-// Returns the numbers of a constant input, which must be `count`. Throws otherwise.
+// Returns the numbers of a constant input. Throws unless there are `count` of them.
 std::vector<float> WeightsOf(const NetBuilder& net, const ImportNode& node, size_t input,
                              int64_t count) {
   const Constant* const constant = net.graph().ConstantOf(node.Input(input));
@@ -25,7 +25,8 @@ void AddLine(NetBuilder& net, const ImportNode& node, const NetBuilder::NewLayer
   net.AddWeight(node, added, dims, bias);
 }
 
-// A BatchNorm layer with the stored averages, and a Scale layer with the learned line.
+// Adds a BatchNorm layer with the stored averages, and a Scale layer with the learned scale and
+// bias.
 void ImportBatchNorm(NetBuilder& net, const ImportNode& node) {
   const int x = net.BlobOf(node, 0);
   const Dims dims = net.DimsOf(x);
@@ -38,7 +39,8 @@ void ImportBatchNorm(NetBuilder& net, const ImportNode& node) {
   caffe::BatchNormParameter* const param = norm.layer->mutable_batch_norm_param();
   const float eps = node.Float("epsilon", 1e-5f);
   if (eps != 1e-5f) param->set_eps(eps);
-  // The weight of the past per batch, as ONNX has it. Caffe's default is 0.999.
+  // ONNX's momentum weighs the past averages, so it is Caffe's moving_average_fraction. Caffe's
+  // default is 0.999.
   param->set_moving_average_fraction(node.Float("momentum", 0.9f));
   net.AddWeight(node, norm, {channels}, WeightsOf(net, node, 3, channels));
   net.AddWeight(node, norm, {channels}, WeightsOf(net, node, 4, channels));
@@ -92,7 +94,7 @@ std::vector<float> PerChannel(const NetBuilder& net, const ImportNode& node, siz
   return all;
 }
 
-// InstanceNormalization normalizes each channel by itself.
+// Imports InstanceNormalization as well, which normalizes each channel as a group of its own.
 void ImportGroupNorm(NetBuilder& net, const ImportNode& node) {
   const int x = net.BlobOf(node, 0);
   const Dims dims = net.DimsOf(x);
@@ -140,7 +142,7 @@ void ImportMvn(NetBuilder& net, const ImportNode& node) {
   net.SetOutput(node, 0, norm.top);
 }
 
-// Vectors of length 1 along the channels.
+// Scales vectors along the channels to length 1.
 void ImportLpNorm(NetBuilder& net, const ImportNode& node) {
   const int x = net.BlobOf(node, 0);
   const Dims dims = net.DimsOf(x);

@@ -9,8 +9,8 @@
 namespace trainer {
 namespace {
 
-// How a Pooling layer computes the windows of a node along one axis: with padding `pad` at both
-// ends it computes `made` windows. The node does not have the first `skip` of them.
+// Describes how a Pooling layer computes the windows of a node along one axis. With padding `pad`
+// at both ends it computes `made` windows, and a Slice drops the first `skip`.
 struct AxisPooling {
   int64_t pad = 0, skip = 0, made = 0;
 };
@@ -25,8 +25,8 @@ int64_t PoolWindows(int64_t in, int64_t kernel, int64_t stride, int64_t pad, boo
   return out;
 }
 
-// Finds the padding with which a Pooling layer computes the windows of the node. More padding than
-// the node's shifts the first window by whole strides.
+// Finds a padding with which a Pooling layer computes the windows of the node. Padding beyond the
+// node's own shifts the first window by whole strides.
 std::optional<AxisPooling> FindPooling(const ImportWindow& window, size_t axis, bool ceil,
                                        bool clip) {
   const int64_t kernel = window.kernel[axis], stride = window.stride[axis];
@@ -44,13 +44,13 @@ struct PoolingChoice {
   std::vector<AxisPooling> axes;
 };
 
-// Returns how a Pooling layer computes the node: without extra windows, if that is possible.
+// Returns how a Pooling layer computes the node, preferably without extra windows.
 PoolingChoice ChoosePooling(const NetBuilder& net, const ImportNode& node,
                             const ImportWindow& window) {
   std::optional<PoolingChoice> best;
   int64_t best_extra = 0;
   for (const bool ceil : {false, true}) {
-    // Padding of one axis clips the last window of the other one, too.
+    // Padding along one axis clips the last window along the other axis, too.
     for (const bool clip : {false, true}) {
       PoolingChoice choice{ceil, {}};
       int64_t extra = 0;
@@ -76,8 +76,8 @@ PoolingChoice ChoosePooling(const NetBuilder& net, const ImportNode& node,
   return *best;
 }
 
-// Returns, for each window along an axis, what a Pooling layer divides by over what the node
-// divides by.
+// Returns, for each window along an axis, the divisor of the Pooling layer divided by the node's
+// divisor.
 std::vector<float> DivisorRatios(const ImportWindow& window, size_t axis,
                                  const AxisPooling& pooling, bool counts_padding) {
   std::vector<float> ratios;
@@ -113,7 +113,7 @@ void SetPooling(const ImportWindow& window, const PoolingChoice& choice,
   if (!choice.ceil) param->set_round_mode(caffe::PoolingParameter::FLOOR);
 }
 
-// Corrects the divisors of an average, if they differ, by a Scale layer that does not learn.
+// If the divisors of an average differ, adds a fixed Scale layer that corrects them.
 int CorrectDivisors(NetBuilder& net, const ImportNode& node, const ImportWindow& window,
                     const PoolingChoice& choice, int blob) {
   const bool counts_padding = node.Int("count_include_pad", 0) != 0;
@@ -137,7 +137,7 @@ int CorrectDivisors(NetBuilder& net, const ImportNode& node, const ImportWindow&
   return added.top;
 }
 
-// Appends an axis of length 1 to the windows of a sequence, which a Pooling layer reads as images.
+// Appends an axis of length 1 to the windows of a sequence, because a Pooling layer reads images.
 void WidenWindow(ImportWindow* window) {
   for (Dims* values :
        {&window->kernel, &window->stride, &window->dilation, &window->in, &window->out}) {
@@ -184,7 +184,7 @@ void ImportPool(NetBuilder& net, const ImportNode& node) {
 void ImportGlobalPool(NetBuilder& net, const ImportNode& node) {
   const int x = net.BlobOf(node, 0);
   const Dims in = net.DimsOf(x), out = net.graph().DimsOf(node.outputs[0]);
-  // The mean does not depend on how the positions are arranged.
+  // The image may have any arrangement of the positions, because the mean does not depend on it.
   const int image =
       in.size() == 4
           ? x

@@ -7,15 +7,15 @@
 namespace trainer {
 namespace {
 
-// An LSTM layer for one direction, and what it reads.
+// Describes an LSTM layer for one direction, and the node's arrays that it reads.
 struct LstmDirection {
-  int64_t index = 0;  // 0, or 1 for the second of both directions
+  int64_t index = 0;  // 0; 1 for the second direction
   bool reverse = false;
   int h = 0, last_h = 0, last_c = 0;  // blobs: (T, N, H), (1, N, H), (1, N, H)
 };
 
-// Returns a part of an array whose first axis is the direction, with the gates of ONNX (i, o, f, g)
-// in the order of the layer (i, f, o, g).
+// Returns the part of an array that belongs to one direction, which is the first axis. The gates
+// are reordered from ONNX's (i, o, f, g) to the layer's (i, f, o, g).
 std::vector<float> OrderGates(const std::vector<float>& from, size_t start, size_t gate) {
   std::vector<float> to;
   for (const size_t which : {0u, 2u, 1u, 3u}) {
@@ -45,7 +45,7 @@ void RefuseOtherCells(const NetBuilder& net, const ImportNode& node) {
   if (lengths == nullptr) graph.Refuse(node, "sequence_lens is computed by the net");
 }
 
-// Returns a blob of one number, made by a DummyData layer.
+// Adds a DummyData layer and returns its blob, which is filled with one number.
 int AddFilled(NetBuilder& net, const ImportNode& node, const Dims& dims, float value,
               const std::string& suffix) {
   const NetBuilder::NewLayer added = net.Add(node, "DummyData", {}, dims, suffix);
@@ -75,7 +75,8 @@ int FirstState(NetBuilder& net, const ImportNode& node, size_t input, int64_t di
   return is_zero ? zeros : AddConstantTo(net, node, zeros, own, suffix + "_start");
 }
 
-// Returns the steps in the opposite order. `order` is the blob of the indices, made on first use.
+// Returns the steps in the opposite order. The first call creates the blob `order` with the
+// indices.
 int ReverseSteps(NetBuilder& net, const ImportNode& node, int blob, const std::string& suffix,
                  int* order) {
   const int64_t steps = net.DimsOf(blob)[0];

@@ -8,7 +8,7 @@
 namespace trainer {
 namespace {
 
-// The mean or maximum of each channel's image is global pooling.
+// Returns whether the node reduces each channel's image to one number, which is global pooling.
 bool ReducesImages(const Dims& in, const std::vector<bool>& reduced) {
   return in.size() == 4 && !reduced[0] && !reduced[1] && reduced[2] && reduced[3];
 }
@@ -22,7 +22,8 @@ int PoolImages(NetBuilder& net, const ImportNode& node, int x, bool max) {
   return added.top;
 }
 
-// Returns the blob with the reduced axes at the end. Sets *kept to the lengths of the others.
+// Returns the blob with the reduced axes moved to the end. Sets *kept to the lengths of the other
+// axes.
 int MoveReducedLast(NetBuilder& net, const ImportNode& node, int x,
                     const std::vector<bool>& reduced, Dims* kept) {
   const Dims in = net.DimsOf(x);
@@ -52,8 +53,8 @@ int ReduceLast(NetBuilder& net, const ImportNode& node, int x, const std::vector
   return op == "ReduceL2" ? net.Power(node, added.top, 1, 0, 0.5f, "root") : added.top;
 }
 
-// The least number is the negative of the greatest negative. The reduced axes become the pixels of
-// images, which Pooling reduces.
+// Computes the maximum, and the minimum as -max(-x). Pooling reduces images, so the reduced axes
+// are reshaped to pixels.
 int ReduceToExtreme(NetBuilder& net, const ImportNode& node, int x,
                     const std::vector<bool>& reduced) {
   const bool least = node.op == "ReduceMin";

@@ -1,5 +1,5 @@
-// Resize, Upsample and Pad. Along each axis, the result is a matrix times the input: layers that do
-// the same are used where they exist, and the matrix itself otherwise.
+// Imports Resize, Upsample and Pad. Along each axis, the result is a matrix times the input. A
+// layer that computes the same replaces the matrix where such a layer exists.
 
 #include <algorithm>
 #include <cmath>
@@ -14,7 +14,7 @@ namespace {
 
 constexpr float kMaxPadValue = 100;
 
-// How a Resize node finds the place of an output in the input, and which inputs it mixes.
+// Describes how a Resize node maps an output to a position in the input, and which inputs it mixes.
 struct ResizeRule {
   std::string mode, place, nearest;
   float cubic = -0.75f;
@@ -29,7 +29,7 @@ struct ResizeRule {
     if (place == "asymmetric") return x / factor;
     if (place == "pytorch_half_pixel" && out == 1) return 0;
     if (place == "half_pixel_symmetric") {
-      // The centres of input and output coincide, also if the factor does not give whole pixels.
+      // The centres of input and output coincide, even if the factor does not give whole pixels.
       const double adjustment = static_cast<double>(out) / (factor * static_cast<double>(in));
       const double center = static_cast<double>(in) / 2;
       return center * (1 - adjustment) + (x + 0.5) / factor - 0.5;
@@ -40,7 +40,7 @@ struct ResizeRule {
 
 ResizeRule ReadResizeRule(const NetBuilder& net, const ImportNode& node) {
   ResizeRule rule;
-  // Before opset 11, the mode was "asymmetric", rounded down.
+  // Before opset 11, Resize used the mode "asymmetric" and rounded down.
   const bool old = net.graph().opset() < 11;
   rule.mode = node.Text("mode", "nearest");
   rule.place = node.Text("coordinate_transformation_mode", old ? "asymmetric" : "half_pixel");
@@ -115,7 +115,7 @@ bool RepeatsPixels(const AxisMatrix& matrix, int64_t factor) {
   return true;
 }
 
-// Repeats each pixel: a Deconvolution of each channel with a kernel of ones.
+// Repeats each pixel by a Deconvolution that applies a kernel of ones to each channel.
 int RepeatPixels(NetBuilder& net, const ImportNode& node, int x, const Dims& out) {
   const Dims in = net.DimsOf(x);
   const int64_t down = out[2] / in[2], right = out[3] / in[3];
@@ -165,8 +165,8 @@ void ImportResize(NetBuilder& net, const ImportNode& node) {
   net.SetOutput(node, 0, top);
 }
 
-// Returns the input whose number is at position `i`, counted from the first one, or -1 for a
-// constant.
+// Returns the index of the input that position `i` copies, where position 0 is the first input; -1
+// for the constant value.
 int64_t PaddedIndex(const std::string& mode, int64_t i, int64_t in) {
   if (i >= 0 && i < in) return i;
   if (mode == "constant") return -1;
@@ -188,12 +188,13 @@ void ImportPad(NetBuilder& net, const ImportNode& node) {
     value = *given;
   }
   if (mode != "constant") value = 0;
-  // Adding a large number and subtracting it again would lose the digits of the others.
+  // A large value would lose the digits of the others when it is added and subtracted again.
   if (!(std::fabs(value) <= kMaxPadValue) ||
       (mode != "constant" && mode != "edge" && mode != "reflect" && mode != "wrap")) {
     graph.Refuse(node, Join("padding of mode ", mode, " with ", value, " has no layer"));
   }
-  // Subtracted first and added last, the value is where the padding is 0.
+  // Padding is zeros, so subtracting the value before it and adding it afterwards pads with the
+  // value.
   if (value != 0) top = net.Power(node, top, 1, -value, 1, "shift");
   for (size_t axis = in.size(); axis-- > 0;) {
     const int64_t before = pads[axis], after = pads[in.size() + axis];

@@ -1,4 +1,4 @@
-// Operators that join arrays and take parts of them.
+// Imports operators that join arrays and operators that take parts of them.
 
 #include <algorithm>
 
@@ -10,8 +10,9 @@
 namespace trainer {
 namespace {
 
-// Returns a blob with the numbers of a constant for each item: zeros made of a value of the net,
-// whose batch it has, plus a learned Bias. A class token of a transformer is such a constant.
+// Returns a blob with the constant's numbers for each item, e.g. the class token of a transformer.
+// A learned Bias is added to zeros, and the zeros come from a value of the net, so that they follow
+// its batch size.
 int ConstantForItems(NetBuilder& net, const ImportNode& node, const Constant& constant, int peer,
                      size_t axis) {
   const ImportGraph& graph = net.graph();
@@ -25,7 +26,7 @@ int ConstantForItems(NetBuilder& net, const ImportNode& node, const Constant& co
       graph.Refuse(node, "a constant input differs between the items of the batch");
     }
   }
-  net.Share(peer);  // so that no layer works in place on it
+  net.Share(peer);  // prevents layers from working in place on it
   int zeros = peer;
   if (dims[axis] <= of_peer[axis]) {
     zeros = SlicePart(net, node, zeros, axis, 0, dims[axis], "first");
@@ -88,7 +89,7 @@ void ImportSplit(NetBuilder& net, const ImportNode& node) {
   }
 }
 
-// Every step-th pixel of an image is pooling with windows of one pixel.
+// Takes every step-th pixel of an image by pooling with windows of one pixel.
 int PickPixels(NetBuilder& net, const ImportNode& node, int blob, const AxisSlice& rows,
                const AxisSlice& columns) {
   Dims dims = net.DimsOf(blob);
@@ -127,7 +128,7 @@ void ImportSlice(NetBuilder& net, const ImportNode& node) {
   net.SetOutput(node, 0, skips_pixels ? PickPixels(net, node, top, slices[2], slices[3]) : top);
 }
 
-// A table that the model looks rows up in.
+// Adds an Embed layer, which looks up rows of a table.
 void ImportEmbedding(NetBuilder& net, const ImportNode& node, const Constant& table) {
   const ImportGraph& graph = net.graph();
   if (table.dims.size() != 2 || !table.is_float || node.Int("axis", 0) != 0) {

@@ -8,7 +8,7 @@
 namespace trainer {
 namespace {
 
-// Reshape, Flatten, Squeeze and Unsqueeze.
+// Imports Reshape, Flatten, Squeeze and Unsqueeze.
 void ImportReshape(NetBuilder& net, const ImportNode& node) {
   const Dims out = net.graph().DimsOf(node.outputs[0]);
   net.SetOutput(node, 0, net.Reshape(node, net.BlobOf(node, 0), out));
@@ -22,8 +22,8 @@ void ImportIdentity(NetBuilder& net, const ImportNode& node) {
   net.SetOutput(node, 0, net.BlobOf(node, 0));
 }
 
-// Numbers of a net are floats. A conversion to integers, which cuts off digits, is only taken where
-// its result is an index.
+// Accepts a conversion to integers only where its result is an index, because a net holds floats
+// and a conversion would truncate them.
 void ImportCast(NetBuilder& net, const ImportNode& node) {
   ImportGraph& graph = net.graph();
   const int64_t to = node.Int("to", 0);
@@ -73,7 +73,7 @@ void ImportTile(NetBuilder& net, const ImportNode& node) {
   net.SetOutput(node, 0, top);
 }
 
-// Blocks of channels become pixels, or pixels channels: two reshapes around a permutation.
+// Moves blocks of channels to pixels, or pixels to channels, by a permutation between two reshapes.
 void ImportBlocks(NetBuilder& net, const ImportNode& node) {
   const int x = net.BlobOf(node, 0);
   const Dims in = net.DimsOf(x), out = net.graph().DimsOf(node.outputs[0]);

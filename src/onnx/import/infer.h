@@ -1,6 +1,6 @@
 #pragma once
-// What attributes and constant inputs say about a node, read the same way for shapes and layers.
-// All functions throw by graph.Refuse for values that do not fit.
+// Reads attributes and constant inputs of nodes, in the same way for shapes and for layers. All
+// functions throw by graph.Refuse for values that do not fit.
 
 #include <vector>
 
@@ -13,15 +13,16 @@ namespace trainer {
 // operator that cannot be imported, and for inputs that do not fit.
 void InferDims(ImportGraph& graph, const ImportNode& node);
 
-// Returns the part that a Slice takes of each axis of its input.
+// Returns which part of each axis of its input a Slice takes.
 std::vector<AxisSlice> SlicesOf(const ImportGraph& graph, const ImportNode& node);
-// Returns the old axes in their new order, for a Transpose.
+// Returns the permutation of a Transpose: the input axis for each output axis.
 Dims OrderOf(const ImportGraph& graph, const ImportNode& node);
-// Returns the padding before each axis, followed by that after each axis.
+// Returns the padding before each axis, followed by the padding after each axis.
 Dims PadsOf(const ImportGraph& graph, const ImportNode& node);
 // Returns the shape of the result of Resize or Upsample.
 Dims ResizedDims(const ImportGraph& graph, const ImportNode& node);
-// Returns the factor of Resize or Upsample for each axis, as the node gives it or as the sizes do.
+// Returns the factor of Resize or Upsample for each axis, given directly or computed from the
+// sizes.
 std::vector<double> ResizeFactors(const ImportGraph& graph, const ImportNode& node);
 // Returns which axes a Reduce or ArgMax node reduces.
 std::vector<bool> ReducedAxes(const ImportGraph& graph, const ImportNode& node);

@@ -8,13 +8,14 @@
 namespace trainer {
 namespace {
 
-// Returns the shape of the first input, which must be there.
+// Returns the shape of the first input. Throws if the input is left out.
 const Dims& FirstDims(const ImportGraph& graph, const ImportNode& node) {
   if (node.Input(0) < 0) graph.Refuse(node, "its input is missing; the file is damaged");
   return graph.DimsOf(node.inputs[0]);
 }
 
-// Returns the floats of a constant input; empty if it is left out. Throws if it is not a constant.
+// Returns the floats of a constant input, or an empty list if it is left out. Throws if the input
+// is not a constant.
 std::vector<float> FloatsOf(const ImportGraph& graph, const ImportNode& node, size_t input) {
   const int value = node.Input(input);
   if (value < 0) return {};
@@ -27,7 +28,7 @@ std::vector<float> FloatsOf(const ImportGraph& graph, const ImportNode& node, si
   return constant->floats;
 }
 
-// Expands values for the axes that `axes` names to all axes.
+// Expands values for the axes in `axes` to all axes.
 template <class T>
 std::vector<T> ForAllAxes(const ImportGraph& graph, const ImportNode& node, size_t rank,
                           const std::vector<T>& values, std::vector<T> all) {
@@ -100,7 +101,7 @@ Dims PadsOf(const ImportGraph& graph, const ImportNode& node) {
 
 std::vector<double> ResizeFactors(const ImportGraph& graph, const ImportNode& node) {
   const Dims& in = FirstDims(graph, node);
-  // Upsample, and Resize before opset 11, have the factors as input 1.
+  // Upsample, and Resize before opset 11, read the factors from input 1.
   std::vector<float> given = node.Floats("scales");
   if (given.empty()) given = FloatsOf(graph, node, node.inputs.size() > 2 ? 2 : 1);
   if (!given.empty()) {
@@ -131,7 +132,8 @@ Dims ResizedDims(const ImportGraph& graph, const ImportNode& node) {
   const std::vector<double> factors = ResizeFactors(graph, node);
   Dims out;
   for (size_t i = 0; i < in.size(); ++i) {
-    // The factors are floats, and so is the product: 0.7 * 10 is 7.
+    // The runtimes multiply in float, where 0.7 * 10 is 7, so this rounds to float before it rounds
+    // down.
     const float length = std::floor(static_cast<float>(static_cast<double>(in[i]) * factors[i]));
     if (!(length >= 1 && length < 1e9)) {
       graph.Refuse(node, Join("a factor of ", factors[i], " is not possible"));

@@ -1,4 +1,4 @@
-// The shapes of the values that nodes compute while the net runs.
+// Computes the shapes of the values that the net computes while it runs.
 
 #include <algorithm>
 #include <cmath>
@@ -245,7 +245,7 @@ void InferLstm(ImportGraph& graph, const ImportNode& node) {
   for (const size_t state : {1u, 2u}) graph.SetDims(node, state, {weight[0], in[1], hidden});
 }
 
-// Operators whose result has the shape of their input.
+// Returns whether the operator's result has the shape of its input.
 bool KeepsShape(const std::string& op) {
   for (const char* one : {"Relu",
                           "LeakyRelu",

@@ -125,7 +125,8 @@ bool FindCoveredAxes(const Dims& small, const Dims& large, bool whole, CoveredAx
   const Dims padded = PadFront(small, large.size());
   size_t first = large.size(), end = 0;
   for (size_t i = 0; i < large.size(); ++i) {
-    // With `whole`, both are values of the net, whose first axis is the batch even if it is 1.
+    // With `whole`, both arrays are values of the net, so the first axis is the batch even if its
+    // length is 1.
     const bool is_batch = whole && i == 0 && small.size() == large.size();
     if (padded[i] != large[i] && padded[i] != 1) return false;
     if ((padded[i] == 1 && !is_batch) || padded[i] != large[i]) continue;

@@ -8,7 +8,7 @@
 namespace trainer {
 namespace {
 
-// Returns the word for a node in names: "conv" for Conv, "pool" for all poolings.
+// Returns the word that represents an operator in names: "conv" for Conv, "pool" for all poolings.
 std::string WordOf(const std::string& op) {
   static const std::map<std::string, std::string> words = {{"BatchNormalization", "bn"},
                                                            {"LayerNormalization", "ln"},
@@ -37,7 +37,7 @@ bool HasTrainedWeights(const std::string& op) {
 }
 
 // Returns the module whose weight the node reads, e.g. "layer1.0.conv1" for a weight of the name
-// "layer1.0.conv1.weight"; "" if the weight has no such name.
+// "layer1.0.conv1.weight". Returns "" if the weight's name does not have this form.
 std::string ModuleOfWeight(const ImportGraph& graph, const ImportNode& node) {
   if (!HasTrainedWeights(node.op)) return "";
   for (size_t i = 1; i < node.inputs.size(); ++i) {
@@ -52,7 +52,7 @@ std::string ModuleOfWeight(const ImportGraph& graph, const ImportNode& node) {
   return "";
 }
 
-// Returns whether the operator is a module of its own in PyTorch, such as an activation.
+// Returns whether PyTorch has a module for the operator, e.g. an activation.
 bool IsModule(const std::string& op) {
   for (const char* one :
        {"Relu",       "LeakyRelu", "Clip",        "Sigmoid",           "Tanh",
@@ -65,8 +65,8 @@ bool IsModule(const std::string& op) {
   return false;
 }
 
-// Returns whether the module is called by what the node does, or by its place in a sequence
-// ("features.0.2"), so that the module's name says enough.
+// Returns whether the module's name suffices as the node's name, because it says what the node does
+// or gives its place in a sequence ("features.0.2").
 bool NamesNode(const std::string& module, const std::string& op) {
   const std::string last = LowerCase(module.substr(module.rfind('.') + 1));
   if (last.starts_with(WordOf(op))) return true;
@@ -80,8 +80,8 @@ bool NamesNode(const std::string& module, const std::string& op) {
   return false;
 }
 
-// Returns the name of a module from the scopes of PyTorch's exporter, in which each module repeats
-// the last part of its parent: "/layer1/layer1.0/conv1/Conv".
+// Returns the name of a module from the scopes that PyTorch's exporter writes. There, each module
+// repeats the last part of its parent: "/layer1/layer1.0/conv1/Conv".
 std::string ModuleOfScopes(const ImportNode& node) {
   const std::vector<std::string> scopes = SplitList(node.name, '/');
   std::string module, last;
@@ -95,7 +95,7 @@ std::string ModuleOfScopes(const ImportNode& node) {
     last = scopes[i];
   }
   if (!module.empty() && (HasTrainedWeights(node.op) || NamesNode(module, node.op))) return module;
-  // The number that PyTorch appends to the operator stays: Add_1 is add_1.
+  // The number that PyTorch appends to the operator is kept, so Add_1 becomes add_1.
   std::string word = WordOf(node.op);
   const std::string& call = scopes.empty() ? node.op : scopes.back();
   const size_t number = call.rfind('_');
@@ -110,7 +110,7 @@ std::string ModuleOfScopes(const ImportNode& node) {
 
 std::string LayerNames::Unique(const std::string& name) {
   std::string unique = name;
-  // The numbers of a name that many nodes have are not tried again from the first one.
+  // The search continues at the last number tried, because many nodes may want the same name.
   for (int& number = numbers_[name]; !used_.insert(unique).second; ++number) {
     unique = Join(name, "_", number + 2);
   }

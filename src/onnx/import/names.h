@@ -8,19 +8,20 @@
 
 namespace trainer {
 
-// Chooses names of layers as a person would: from the weights' names, the modules of PyTorch that
-// the node's name has ("/layer1/layer1.0/conv1/Conv" is layer1.0.conv1), or the name itself.
+// Chooses readable names for layers. The sources are the weights' names, the PyTorch modules in the
+// node's name ("/layer1/layer1.0/conv1/Conv" becomes layer1.0.conv1), and the node's name itself.
 class LayerNames {
  public:
-  // Returns a name that was not returned before. `suffix` is for further layers of a node.
+  // Returns a name that was not returned before. `suffix` distinguishes further layers of the same
+  // node.
   std::string Choose(const ImportGraph& graph, const ImportNode& node, const std::string& suffix);
   // Returns `name`, or `name` with a number if it was returned before.
   std::string Unique(const std::string& name);
 
  private:
   std::set<std::string> used_;
-  std::map<std::string, int> numbers_;  // how many numbers were tried for a name
-  std::map<std::string, int> counts_;   // of nodes without a name, by their word
+  std::map<std::string, int> numbers_;  // how many numbers were tried, by name
+  std::map<std::string, int> counts_;   // how many nodes have no name, by word
 };
 
 }  // namespace trainer

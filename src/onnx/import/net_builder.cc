@@ -25,7 +25,7 @@ NetBuilder::NetBuilder(ImportGraph& graph) : graph_(graph) {
   }
 }
 
-// Takes a copy of `dims`, because callers pass those of other blobs.
+// Copies `dims`, because callers pass the shape of another blob, whose address may change.
 int NetBuilder::NewBlob(const std::string& name, Dims dims) {
   blobs_.emplace_back();
   blobs_.back().name = name;
@@ -131,7 +131,7 @@ void NetBuilder::AddReshapeDims(const Dims& from, const Dims& to,
     return;
   }
   caffe::BlobShape* const shape = layer->mutable_reshape_param()->mutable_shape();
-  // The batch is copied, so that the net works with another one.
+  // Copies the batch from the bottom, so that the net works with any batch size.
   const bool copies = !from.empty() && !to.empty() && from[0] == to[0];
   for (size_t i = 0; i < to.size(); ++i) shape->add_dim(i == 0 && copies ? 0 : to[i]);
 }
@@ -156,7 +156,7 @@ int NetBuilder::Permute(const ImportNode& node, int blob, const Dims& order,
   }
   if (std::ranges::is_sorted(whole)) return blob;
   const Dims& from = DimsOf(blob);
-  Dims to, moved;  // `moved`: the axes longer than 1, in their new order
+  Dims to, moved;  // `moved` holds the axes longer than 1, in their new order
   for (const int64_t axis : whole) {
     to.push_back(from[static_cast<size_t>(axis)]);
     if (to.back() != 1) moved.push_back(axis);

@@ -26,7 +26,7 @@ Dims AxisValues(const ImportGraph& graph, const ImportNode& node, const char* at
   return values;
 }
 
-// Reads all but the padding and the output.
+// Reads everything except the padding and the output.
 ImportWindow ReadKernel(const ImportGraph& graph, const ImportNode& node, const Dims& input,
                         Dims kernel) {
   if (input.size() < 3) {
@@ -82,7 +82,7 @@ ImportWindow ReadWindow(const ImportGraph& graph, const ImportNode& node, const 
                               window.pad_end[i]));
     }
     int64_t out = (room + (ceil ? stride - 1 : 0)) / stride + 1;
-    // As in PyTorch and Caffe, the last window starts in the input or the padding before it.
+    // The last window must start in the input or in the padding before it, as in PyTorch and Caffe.
     if (ceil && (out - 1) * stride >= in + window.pad_begin[i]) --out;
     window.out.push_back(out);
   }
@@ -94,7 +94,7 @@ ImportWindow ReadTransposedWindow(const ImportGraph& graph, const ImportNode& no
   ImportWindow window = ReadKernel(graph, node, input, std::move(kernel));
   const size_t axes = window.in.size();
   Dims extra = AxisValues(graph, node, "output_padding", axes, 0, 0);
-  // Some exporters also write the batch and the channels.
+  // Some exporters also write the batch and the channels into output_shape.
   const bool is_whole = node.Ints("output_shape").size() == axes + 2;
   Dims wanted = AxisValues(graph, node, "output_shape", axes + (is_whole ? 2 : 0), 0, 0);
   if (is_whole) wanted.erase(wanted.begin(), wanted.begin() + 2);
@@ -105,11 +105,11 @@ ImportWindow ReadTransposedWindow(const ImportGraph& graph, const ImportNode& no
     if (same == "VALID") window.pad_begin[i] = window.pad_end[i] = 0;
     if (node.Has("output_shape") || same.starts_with("SAME")) {
       const int64_t out = node.Has("output_shape") ? wanted[i] : window.in[i] * window.stride[i];
-      if (out > full) {  // positions after the last window, as output_padding adds them
+      if (out > full) {  // output_padding adds positions after the last window
         extra[i] += out - full;
         full = out;
       }
-      // The format gives the odd one to the end for SAME_UPPER, and to the begin otherwise.
+      // The format puts the odd element at the end for SAME_UPPER, and at the beginning otherwise.
       SetSamePadding(window, i, full - out, same == "SAME_UPPER");
     }
     const int64_t out = full - window.pad_begin[i] - window.pad_end[i];

@@ -8,7 +8,8 @@
 
 namespace trainer {
 
-// The values of the flags with the same names, as text. Empty: not given.
+// Holds the values of the flags with the same names, as text. An empty value means that the flag is
+// not given.
 struct ImageInputFlags {
   std::string list = "";
   std::string resize = "", resize_short = "";
@@ -18,23 +19,23 @@ struct ImageInputFlags {
 
 // A comment in the first lines of a deploy file says how to preprocess images. It consists of
 // kPreprocessComment and flags of ImageInputFlags, or is kRawPixelsComment. kUnknownSizeNote
-// follows the flags if only the training data could give a size.
+// follows the flags if only the training data could give the size.
 inline constexpr char kPreprocessComment[] =
     "To prepare images as its training did: trainer classify ";
 inline constexpr char kRawPixelsComment[] = "Images go in as they are: pixels from 0 to 255";
 inline constexpr char kUnknownSizeNote[] = " (H,W: the size of the data set's images)";
 
-// Merges `flags` with the comment of the net's file: a flag wins over the same flag of the comment,
+// Merges `flags` with the comment in the net's file. A flag overrides the same flag in the comment,
 // and --mean and --mean_value count as the same flag. Logs the flags that it takes from the
 // comment. Throws kConfig at the comment's line if the comment has a value that is not a size or a
-// number, but kUsage for the comment's "--resize=H,W", whose size is unknown.
+// number, but kUsage for "--resize=H,W" in the comment, whose size is unknown.
 ImageInputFlags MergeImageFlags(const ImageInputFlags& flags, const NetSpec& net);
 
-// Returns the values of the merged flags. Throws as MergeImageFlags, and kUsage if a value is not a
-// size or a number.
+// Returns the values of the merged flags. Throws kUsage if a value is not a size or a number, and
+// as MergeImageFlags does.
 PreprocessOptions ResolvePreprocessOptions(const ImageInputFlags& flags, const NetSpec& net);
 
-// Returns the comment that makes MergeImageFlags return these flags, without --list.
+// Returns the comment from which MergeImageFlags restores these flags, except --list.
 std::string ImageComment(const ImageInputFlags& flags);
 
 }  // namespace trainer
