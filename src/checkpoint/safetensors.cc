@@ -114,7 +114,9 @@ void SafetensorsFile::Read(const SafeTensor& tensor, std::span<float> to) const 
     throw Error(ErrorCode::kIo, {file_.path()}, "the file became shorter while it was read");
   };
   if (tensor.dtype == "F32") return read(0, to.size_bytes(), to.data());
-  if (tensor.dtype == "F16") return ReadConverted<uint16_t>(read, to, FromHalf);
+  if (tensor.dtype == "F16") {
+    return ReadConverted<uint16_t>(read, to, [](uint16_t half) { return FromHalf(half); });
+  }
   if (tensor.dtype == "BF16") {
     return ReadConverted<uint16_t>(
         read, to, [](uint16_t upper) { return std::bit_cast<float>(uint32_t{upper} << 16); });

@@ -91,7 +91,7 @@ class TensorReader {
       case TensorProto::DOUBLE:
         return ReadNumbers<double>(bytes, [](double x) { return static_cast<float>(x); });
       case TensorProto::FLOAT16:
-        return ReadNumbers<uint16_t>(bytes, FromHalf);
+        return ReadNumbers<uint16_t>(bytes, [](uint16_t half) { return FromHalf(half); });
       case TensorProto::BFLOAT16:
         return ReadNumbers<uint16_t>(bytes, FromBfloat16);
       case TensorProto::INT64:
