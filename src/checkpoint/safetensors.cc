@@ -8,9 +8,9 @@
 #include "checksum_bytes.h"
 #include "trainer/base/error/error.h"
 #include "trainer/base/random/crc32c.h"
-#include "trainer/base/random/half.h"
 #include "trainer/base/text/json.h"
 #include "trainer/base/text/text.h"
+#include "trainer/tensor/dtype.h"
 
 namespace trainer {
 namespace {
@@ -115,11 +115,10 @@ void SafetensorsFile::Read(const SafeTensor& tensor, std::span<float> to) const 
   };
   if (tensor.dtype == "F32") return read(0, to.size_bytes(), to.data());
   if (tensor.dtype == "F16") {
-    return ReadConverted<uint16_t>(read, to, [](uint16_t half) { return FromHalf(half); });
+    return ReadConverted<Float16>(read, to, [](Float16 x) { return Load(x); });
   }
   if (tensor.dtype == "BF16") {
-    return ReadConverted<uint16_t>(
-        read, to, [](uint16_t upper) { return std::bit_cast<float>(uint32_t{upper} << 16); });
+    return ReadConverted<BFloat16>(read, to, [](BFloat16 x) { return Load(x); });
   }
   if (tensor.dtype == "F64") {
     return ReadConverted<double>(read, to, [](double x) { return static_cast<float>(x); });

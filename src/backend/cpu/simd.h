@@ -135,7 +135,7 @@ struct Lanes {
   }
   // Keeps the compiler from contracting a product with a sum that reads it.
   static TRAINER_INLINE void KeepProduct(F& product) { asm("" : "+v"(product)); }
-  // Loads L numbers that are `step` apart.
+  // Loads L numbers with stride `step`: from[0], from[step], from[2 * step] and so on.
   static TRAINER_INLINE void Gather(F& to, const float* from, int64_t step) {
     if constexpr (L == 16) {
       const I lane = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};

@@ -52,4 +52,14 @@ std::vector<std::string> JsonTexts(const JsonObject& json, const std::string& na
   return texts;
 }
 
+std::vector<JsonObject> JsonObjects(const JsonObject& json, const std::string& name) {
+  std::vector<JsonObject> objects;
+  const JsonElement* const list = JsonField(json, name);
+  if (list == nullptr) return objects;
+  for (const JsonElement& item : list->list_value().values()) {
+    objects.push_back(item.struct_value());
+  }
+  return objects;
+}
+
 }  // namespace trainer

@@ -97,7 +97,7 @@ std::string EscapeControl(std::string_view text) {
 std::string Nearest(std::string_view word, std::span<const std::string> candidates) {
   std::string best = Synonym(word, candidates);
   if (!best.empty()) return best;
-  // The ending is common to all messages of a layer, so it is no sign that one of them is meant.
+  // All messages of a layer end in "_param", so these letters do not show which one the user meant.
   constexpr std::string_view kEnding = "_param";
   const size_t letters = word.size() - (word.ends_with(kEnding) ? kEnding.size() : 0);
   size_t best_distance = std::max<size_t>(1, letters / 3) + 1;

@@ -30,17 +30,6 @@ void AddRow(const std::string& name, const std::string& text, std::string* rows)
   *rows += name + std::string(kNameWidth - name.size(), ' ') + EscapeControl(text) + "\n";
 }
 
-// Returns the elements of a list, or no elements if the field is missing.
-std::vector<JsonObject> ListIn(const JsonObject& json, const char* name) {
-  std::vector<JsonObject> objects;
-  const JsonElement* const list = JsonField(json, name);
-  if (list == nullptr) return objects;
-  for (const JsonElement& item : list->list_value().values()) {
-    objects.push_back(item.struct_value());
-  }
-  return objects;
-}
-
 // Returns "data 1x3x224x224".
 std::string BlobText(const JsonObject& blob) {
   std::string text;
@@ -132,15 +121,16 @@ std::string DescribePack(const JsonObject& card) {
   std::string rows;
   AddRow("net", Join(JsonText(card, "net"), ", ", JsonInteger(card, "parameters"), " parameters"),
          &rows);
-  for (const JsonObject& input : ListIn(card, "inputs")) AddRow("input", BlobText(input), &rows);
-  for (const JsonObject& output : ListIn(card, "outputs")) {
+  for (const JsonObject& input : JsonObjects(card, "inputs"))
+    AddRow("input", BlobText(input), &rows);
+  for (const JsonObject& output : JsonObjects(card, "outputs")) {
     AddRow("output", BlobText(output), &rows);
   }
   const std::string preparation = JsonText(card, "preparation");
   if (!preparation.empty()) AddRow("prepared", preparation, &rows);
   const int64_t labels = JsonInteger(card, "labels");
   if (labels > 0) AddRow("classes", Join(labels, " with names"), &rows);
-  for (const JsonObject& file : ListIn(card, "weights")) {
+  for (const JsonObject& file : JsonObjects(card, "weights")) {
     AddRow("weights", FileText(file), &rows);
   }
   const JsonElement* const run = JsonField(card, "run");
@@ -154,7 +144,7 @@ std::string DescribePack(const JsonObject& card) {
                 JsonText(program->struct_value(), "commit")),
            &rows);
   }
-  for (const JsonObject& file : ListIn(card, "files")) AddRow("file", FileText(file), &rows);
+  for (const JsonObject& file : JsonObjects(card, "files")) AddRow("file", FileText(file), &rows);
   return rows;
 }
 

@@ -68,7 +68,8 @@ struct ScaleShiftAll {
   }
 };
 
-// The same for MapFourChannels: number(0) and number(1) belong to the element's channel.
+// Functors for MapFourChannels that scale x, shift x, or do both. number(i) returns the value of
+// array i for the channel of x.
 struct TimesFirst {
   template <class Number>
   HD float operator()(const Number& number, float x) const {

@@ -51,8 +51,8 @@ std::optional<int> OtherClassAxis(const Shape& scores, const Shape& labels, int 
   return std::nullopt;
 }
 
-// Returns advice for labels of the wrong count: they may be those of a sequence, or have a share
-// for each class, as mixup and cutmix make them. Returns "" for other shapes.
+// Returns advice for labels of the wrong count. Such labels can belong to a sequence, or mixup and
+// cutmix have made them class shares. Returns "" for other shapes.
 std::string LabelAdvice(const LayerSpec& spec, const Shape& scores, const Shape& labels, int axis) {
   const std::string_view param = AxisParam(spec.type());
   if (const auto other = OtherClassAxis(scores, labels, axis); other && !param.empty()) {

@@ -48,17 +48,6 @@ CardData ReadCardData(const JsonObject& json) {
   return data;
 }
 
-// Returns the objects in a list; none if the field is missing.
-std::vector<JsonObject> ObjectsIn(const JsonObject& json, const char* name) {
-  std::vector<JsonObject> objects;
-  const JsonElement* const list = JsonField(json, name);
-  if (list == nullptr) return objects;
-  for (const JsonElement& item : list->list_value().values()) {
-    objects.push_back(item.struct_value());
-  }
-  return objects;
-}
-
 // Returns the object in a field; an empty one if it is missing or null.
 JsonObject ObjectIn(const JsonObject& json, const char* name) {
   const JsonElement* const value = JsonField(json, name);
@@ -92,15 +81,15 @@ CardStart ReadStart(const JsonObject& json) {
   start.solver_crc32c = JsonText(json, "solver_crc32c");
   start.seed = JsonText(json, "seed");
   start.parent = ReadCardFile(ObjectIn(json, "parent"));
-  for (const JsonObject& file : ObjectsIn(json, "weights")) {
+  for (const JsonObject& file : JsonObjects(json, "weights")) {
     start.weights.push_back(ReadCardFile(file));
   }
-  for (const JsonObject& set : ObjectsIn(json, "data")) start.data.push_back(ReadCardData(set));
+  for (const JsonObject& set : JsonObjects(json, "data")) start.data.push_back(ReadCardData(set));
   start.first_iter = JsonInteger(json, "first_iter");
   start.last_iter = JsonInteger(json, "last_iter");
   start.records = JsonInteger(json, "records");
   start.seconds = JsonNumber(json, "seconds");
-  for (const JsonObject& total : ObjectsIn(json, "energy")) {
+  for (const JsonObject& total : JsonObjects(json, "energy")) {
     start.energy.push_back(ReadEnergy(total));
   }
   return start;
@@ -219,14 +208,16 @@ Json ToJson(const RunCard& card) {
 }
 
 std::optional<RunCard> ParseRunCard(const JsonObject& json) {
-  if (JsonNumber(json, "card") != kCardFormat || ObjectsIn(json, "starts").empty()) {
+  if (JsonNumber(json, "card") != kCardFormat || JsonObjects(json, "starts").empty()) {
     return std::nullopt;
   }
   RunCard card;
   card.state = JsonText(json, "state");
   card.net = JsonText(json, "net");
   ReadResults(ObjectIn(json, "results"), &card);
-  for (const JsonObject& start : ObjectsIn(json, "starts")) card.starts.push_back(ReadStart(start));
+  for (const JsonObject& start : JsonObjects(json, "starts")) {
+    card.starts.push_back(ReadStart(start));
+  }
   return card;
 }
 

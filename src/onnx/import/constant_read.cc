@@ -7,16 +7,14 @@
 #include "trainer/base/error/error.h"
 #include "trainer/base/file/file.h"
 #include "trainer/base/file/random_access_file.h"
-#include "trainer/base/random/half.h"
 #include "trainer/base/text/parse_number.h"
 #include "trainer/base/text/text.h"
+#include "trainer/tensor/dtype.h"
 
 namespace trainer {
 namespace {
 
 using onnx::TensorProto;
-
-float FromBfloat16(uint16_t upper) { return std::bit_cast<float>(uint32_t{upper} << 16); }
 
 // Reads one tensor, and keeps its name and path for messages.
 class TensorReader {
@@ -91,9 +89,9 @@ class TensorReader {
       case TensorProto::DOUBLE:
         return ReadNumbers<double>(bytes, [](double x) { return static_cast<float>(x); });
       case TensorProto::FLOAT16:
-        return ReadNumbers<uint16_t>(bytes, [](uint16_t half) { return FromHalf(half); });
+        return ReadNumbers<Float16>(bytes, [](Float16 x) { return Load(x); });
       case TensorProto::BFLOAT16:
-        return ReadNumbers<uint16_t>(bytes, FromBfloat16);
+        return ReadNumbers<BFloat16>(bytes, [](BFloat16 x) { return Load(x); });
       case TensorProto::INT64:
         return ReadIntegers<int64_t>(bytes);
       case TensorProto::INT32:
@@ -154,10 +152,10 @@ class TensorReader {
             tensor_.double_data(), [](double x) { return static_cast<float>(x); }, to);
       case TensorProto::FLOAT16:
         return Copy(
-            tensor_.int32_data(), [&](int32_t x) { return FromHalf(bits(x)); }, to);
+            tensor_.int32_data(), [&](int32_t x) { return Load(Float16{bits(x)}); }, to);
       case TensorProto::BFLOAT16:
         return Copy(
-            tensor_.int32_data(), [&](int32_t x) { return FromBfloat16(bits(x)); }, to);
+            tensor_.int32_data(), [&](int32_t x) { return Load(BFloat16{bits(x)}); }, to);
       default:
         RefuseType();
     }

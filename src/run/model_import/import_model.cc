@@ -17,6 +17,7 @@
 #include "trainer/inference/export/export_net.h"
 #include "trainer/inference/predict/image_input_flags.h"
 #include "trainer/onnx/onnx_file.h"
+#include "trainer/run/new_project/new_project.h"
 #include "trainer/storage/format.h"
 
 namespace trainer {
@@ -40,18 +41,6 @@ std::string WithComment(const std::string& comment, const caffe::NetParameter& n
   return Join("# ", EscapeControl(comment), "\n", text);
 }
 
-// Returns the database whose name has "test" or "val" where the name of the training set has its
-// last "train"; "" if there is none.
-std::string TestSetBeside(const std::string& source) {
-  const size_t at = source.rfind("train");
-  if (at == std::string::npos) return "";
-  for (const char* name : {"test", "val"}) {
-    const std::string path = std::string(source).replace(at, 5, name);
-    if (Exists(path)) return path;
-  }
-  return "";
-}
-
 // Throws kUsage for flags that do not fit each other.
 void CheckImportOptions(const ImportModelOptions& options) {
   const FineTuneOptions& tune = options.tune;
@@ -72,7 +61,7 @@ FineTuneOptions ReadTuning(const ImportModelOptions& options) {
   FineTuneOptions tune = options.tune;
   if (options.batch) tune.train_batch = *options.batch;
   tune.backend = DetectFormat(tune.source);
-  if (tune.test_source.empty()) tune.test_source = TestSetBeside(tune.source);
+  if (tune.test_source.empty()) tune.test_source = FindTestSet(tune.source, Exists);
   if (!tune.test_source.empty()) tune.test_backend = DetectFormat(tune.test_source);
   for (const std::string& backend : {tune.backend, tune.test_backend}) {
     if (backend == "LMDB" || backend == "LEVELDB") continue;

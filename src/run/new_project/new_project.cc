@@ -44,18 +44,6 @@ std::string FindDatabase(const std::string& folder, const std::vector<std::strin
   return "";
 }
 
-// Returns the database whose name has "test" or "val" where the name of the training set has its
-// last "train"; "" if there is none.
-std::string FindTestSet(const std::string& train) {
-  const size_t at = train.rfind("train");
-  if (at == std::string::npos) return "";
-  for (const char* name : {"test", "val"}) {
-    const std::string path = std::string(train).replace(at, 5, name);
-    if (IsDatabase(path)) return path;
-  }
-  return "";
-}
-
 // Accumulates the shape, classes, mean and standard deviation of a training set, record by record.
 class TrainingSetStats {
  public:
@@ -197,7 +185,7 @@ void FindDatabases(const NewProjectOptions& options, NewProject* project) {
   ProjectData& data = project->data;
   data.train = IsDatabase(path) ? path : FindDatabase(path, {"train"});
   if (data.train.empty()) return ConvertImages(options, project);
-  data.test = options.test_data.empty() ? FindTestSet(data.train) : options.test_data;
+  data.test = options.test_data.empty() ? FindTestSet(data.train, IsDatabase) : options.test_data;
   if (!data.test.empty()) return;
   throw Error(ErrorCode::kUsage, Join("there is no test set next to ", data.train,
                                       "; give --test_data=SET, or make one: "
@@ -239,6 +227,16 @@ void WriteProject(const NewProjectOptions& options, NewProject* project) {
 std::string NewProject::net() const { return JoinPath(folder, "train_test.prototxt"); }
 std::string NewProject::solver() const { return JoinPath(folder, "solver.prototxt"); }
 std::string NewProject::deploy() const { return JoinPath(folder, "deploy.prototxt"); }
+
+std::string FindTestSet(const std::string& train, bool (*is_set)(const std::string& path)) {
+  const size_t at = train.rfind("train");
+  if (at == std::string::npos) return "";
+  for (const char* name : {"test", "val"}) {
+    const std::string path = std::string(train).replace(at, 5, name);
+    if (is_set(path)) return path;
+  }
+  return "";
+}
 
 NewProject CreateProject(const NewProjectOptions& options) {
   RequireNewFiles(options);

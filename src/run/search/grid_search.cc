@@ -131,8 +131,8 @@ std::string LargestBatch(const std::vector<Trial>& trials) {
       ->batch;
 }
 
-// Returns the arguments that each task of a job array gives to the program: those of `command`,
-// which prints the script, without the flags that describe the script.
+// Returns the arguments that each task of a job array gives to the program. `command` is the
+// command that prints the script; this removes the flags that describe the script.
 std::vector<std::string> WorkerCommand(const std::vector<std::string>& command) {
   std::vector<std::string> words(command.begin() + 1, command.end());
   std::erase_if(words, [](const std::string& word) {

@@ -76,8 +76,9 @@ struct SetBits {
 
 // A block has one row and kBlock columns at a time. If no earlier row has the same index, it adds
 // all rows with that index to the table, else it does nothing. It compares the indices of kPassRows
-// rows together. The work is that of rows * (different indices) comparisons, whatever the size of
-// the table, and needs no atomic additions, whose order would differ from run to run.
+// rows together. The number of comparisons is rows * (different indices) and does not depend on the
+// size of the table. The kernel uses no atomic additions, because their order would differ from run
+// to run.
 template <class F>
 __global__ void __launch_bounds__(map_internal::kBlock)
     IndexAddKernel(F f, int64_t rows, int64_t columns, float* table) {

@@ -31,5 +31,7 @@ std::string JsonText(const JsonObject& json, const std::string& name);
 bool JsonFlag(const JsonObject& json, const std::string& name);
 // Returns a member that is a list of strings; an empty list if it is missing or has another type.
 std::vector<std::string> JsonTexts(const JsonObject& json, const std::string& name);
+// Returns the objects in a list, or no objects if the field is missing.
+std::vector<JsonObject> JsonObjects(const JsonObject& json, const std::string& name);
 
 }  // namespace trainer

@@ -34,6 +34,10 @@ struct NewProject {
   std::string deploy() const;
 };
 
+// Returns the path of a test set: that of the training set with "test" or "val" instead of the last
+// "train". Returns the first path for which `is_set` returns true, or "".
+std::string FindTestSet(const std::string& train, bool (*is_set)(const std::string& path));
+
 // Converts images if necessary, measures the training set and writes the files. Throws kUsage if
 // the test set is missing, if the records are not images, or if the template does not fit;
 // kCannotCreate if a file exists and `replace` is not set; and as WriteImages and RecordScan.

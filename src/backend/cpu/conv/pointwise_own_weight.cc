@@ -8,8 +8,8 @@
 namespace trainer::cpu {
 namespace {
 
-// Copies some channels of a pixel to groups of 16 channels, which are `group` floats apart. The
-// last group is filled up with zeros.
+// Copies `channels` channels of a pixel to groups of 16 channels. A group begins `group` floats
+// after the previous one, and zeros fill the last group.
 template <class V, class T>
 struct CopyToGroups {
   static TRAINER_INLINE void Run(const T* from, int64_t channels, int64_t group, float* to) {

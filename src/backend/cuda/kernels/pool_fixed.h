@@ -81,7 +81,8 @@ struct FixedMaxGradient {
   const uint8_t* taps;
   T* dx;
 
-  // Window number `a` of those along an axis that cover a position, and the position's place in it.
+  // Holds the index of a window along one axis, and the position's offset in that window. At most
+  // kMost windows cover a position; `a` selects one of them.
   struct Covering {
     int32_t window, place;
     HD Covering(int64_t at, int64_t pad, int a) {
