@@ -155,6 +155,22 @@ HD FourFloats SumsAround(const FourFloats* terms, int g, int c, int groups) {
   return sums;
 }
 
+HD FourFloats SquaresOf(const FourFloats& x) {
+  FourFloats squares;
+  for (int k = 0; k < 4; ++k) squares.x[k] = x.x[k] * x.x[k];
+  return squares;
+}
+
+// Calls f(n, g) for each group of this thread: group g of a tile of `length` groups is its n-th.
+template <class F>
+__device__ __forceinline__ void ForEachGroup(int length, const F& f) {
+#pragma unroll
+  for (int n = 0; n < kGroupsOfThread; ++n) {
+    const int g = n * map_internal::kBlock + static_cast<int>(threadIdx.x);
+    if (g < length) f(n, g);
+  }
+}
+
 // Does the same as LrnForwardKernel.
 template <class T, class Power>
 __global__ void __launch_bounds__(map_internal::kBlock, 4)
@@ -164,30 +180,16 @@ __global__ void __launch_bounds__(map_internal::kBlock, 4)
     const int64_t first = t * tiles.tile;
     const int length = tiles.Length(t);
     FourFloats own[kGroupsOfThread] = {};
-#pragma unroll
-    for (int n = 0; n < kGroupsOfThread; ++n) {
-      const int g = n * map_internal::kBlock + static_cast<int>(threadIdx.x);
-      if (g < length) own[n] = LoadFour(x, first + g);
-    }
-#pragma unroll
-    for (int n = 0; n < kGroupsOfThread; ++n) {
-      const int g = n * map_internal::kBlock + static_cast<int>(threadIdx.x);
-      if (g >= length) continue;
-      FourFloats square;
-      for (int j = 0; j < 4; ++j) square.x[j] = own[n].x[j] * own[n].x[j];
-      squares[g] = square;
-    }
+    ForEachGroup(length, [&](int n, int g) { own[n] = LoadFour(x, first + g); });
+    ForEachGroup(length, [&](int n, int g) { squares[g] = SquaresOf(own[n]); });
     __syncthreads();
-#pragma unroll
-    for (int n = 0; n < kGroupsOfThread; ++n) {
-      const int g = n * map_internal::kBlock + static_cast<int>(threadIdx.x);
-      if (g >= length) continue;
+    ForEachGroup(length, [&](int n, int g) {
       FourFloats values = SumsAround(squares, g, tiles.InPixel(g), tiles.groups);
       for (int j = 0; j < 4; ++j) {
         values.x[j] = own[n].x[j] * power.Norm(k + factor * values.x[j]);
       }
       map_internal::WriteFour(values, y, first + g);
-    }
+    });
     __syncthreads();
   }
 }
@@ -203,26 +205,13 @@ __global__ void __launch_bounds__(map_internal::kBlock, 4)
     const int length = tiles.Length(t);
     // x, and dy, which becomes dy * base^-beta.
     FourFloats own[kGroupsOfThread] = {}, grad[kGroupsOfThread] = {};
-#pragma unroll
-    for (int n = 0; n < kGroupsOfThread; ++n) {
-      const int g = n * map_internal::kBlock + static_cast<int>(threadIdx.x);
-      if (g >= length) continue;
+    ForEachGroup(length, [&](int n, int g) {
       own[n] = LoadFour(x, first + g);
       grad[n] = LoadFour(dy, first + g);
-    }
-#pragma unroll
-    for (int n = 0; n < kGroupsOfThread; ++n) {
-      const int g = n * map_internal::kBlock + static_cast<int>(threadIdx.x);
-      if (g >= length) continue;
-      FourFloats square;
-      for (int j = 0; j < 4; ++j) square.x[j] = own[n].x[j] * own[n].x[j];
-      squares[g] = square;
-    }
+    });
+    ForEachGroup(length, [&](int n, int g) { squares[g] = SquaresOf(own[n]); });
     __syncthreads();
-#pragma unroll
-    for (int n = 0; n < kGroupsOfThread; ++n) {
-      const int g = n * map_internal::kBlock + static_cast<int>(threadIdx.x);
-      if (g >= length) continue;
+    ForEachGroup(length, [&](int n, int g) {
       FourFloats share = SumsAround(squares, g, tiles.InPixel(g), tiles.groups);
       for (int j = 0; j < 4; ++j) {
         float norm, steep;
@@ -231,18 +220,15 @@ __global__ void __launch_bounds__(map_internal::kBlock, 4)
         grad[n].x[j] *= norm;
       }
       shares[g] = share;
-    }
+    });
     __syncthreads();
-#pragma unroll
-    for (int n = 0; n < kGroupsOfThread; ++n) {
-      const int g = n * map_internal::kBlock + static_cast<int>(threadIdx.x);
-      if (g >= length) continue;
+    ForEachGroup(length, [&](int n, int g) {
       FourFloats values = SumsAround(shares, g, tiles.InPixel(g), tiles.groups);
       for (int j = 0; j < 4; ++j) {
         values.x[j] = grad[n].x[j] - slope * own[n].x[j] * values.x[j];
       }
       map_internal::WriteFour(values, dx, first + g);
-    }
+    });
     __syncthreads();
   }
 }
