@@ -10,13 +10,15 @@ imports it, runs the net by `trainer features` on one image of noise, and compar
 PyTorch's: the largest difference must be at most 1e-4 of the largest magnitude. The second form
 does the same for each case of the format's own suite, of Debian's package libonnx-testdata, whose
 first output has floats; other outputs are left out, and weights, which the suite gives as inputs,
-become constants. It counts the cases that agree, those that `trainer import` refuses, by operator,
-and those that differ. With
---tune, `trainer import --train` and 20 iterations of `trainer train` follow, and the loss of the
-last five iterations must be below that of the first five.
+become constants. It counts the cases that agree, the cases that `trainer import` refuses, by
+operator, and the cases that differ. With --tune, `trainer import --train` and 20 iterations of
+`trainer train` on the first 16 images of the database follow, with the solver that the import wrote.
+The loss of the last five iterations must be below that of the first five. The weights are random, so
+that losses of different images would not show in so few iterations whether the net learns. Then the
+tuned net is exported, and onnxruntime must give the answers of `trainer features`.
 
-Exits with code 1 if a net differs or a loss does not fall. Needs Python with numpy and onnx, and
-for models torch and torchvision.
+Exits with code 1 if a net differs or a loss does not fall. Needs Python with numpy and onnx, for
+models torch and torchvision, and for --tune onnxruntime.
 """
 
 import argparse
@@ -32,6 +34,7 @@ import onnx
 from onnx import numpy_helper
 
 BOUND = 1e-4
+TUNED_IMAGES = 16
 LEAST_CHANGE = 1e-3  # of the output, if a tenth of noise is added to the image
 MODELS = ["resnet18", "resnet50", "resnext50_32x4d", "wide_resnet50_2", "vgg16_bn", "alexnet",
           "googlenet", "squeezenet1_1", "densenet121", "mobilenet_v2", "mobilenet_v3_large",
@@ -153,16 +156,30 @@ def losses_of(log):
 
 
 def tune(trainer, folder, model, source, classes):
-    """Fine-tunes the model for 20 iterations; returns the mean of the first and last five losses."""
-    net = folder / "tuned.prototxt"
-    weights = folder / "tuned.caffemodel"
+    """Fine-tunes the model for 20 iterations. Returns the means of the first and the last five losses,
+    and the difference between onnxruntime and trainer for the tuned net."""
+    import onnxruntime
+
+    net, weights, record = folder / "tuned.prototxt", folder / "tuned.caffemodel", folder / "run"
     run(trainer, "import", model, f"--out={net}", f"--weights={weights}", "--train",
-        f"--classes={classes}", f"--source={source}", "--batch=16", "--force")
+        f"--classes={classes}", f"--source={source}", f"--batch={TUNED_IMAGES}", "--force")
     _, log = run(trainer, "train", f"--solver={folder / 'tuned_solver.prototxt'}",
                  f"--weights={weights}", "--set", "max_iter=20", "--set", "display=1",
-                 "--set", "test_interval=0")
+                 f"--limit={TUNED_IMAGES}", f"--run={record}")
     losses = losses_of(log)
-    return np.mean(losses[:5]), np.mean(losses[-5:])
+    pack, exported = folder / "tuned.trainer", folder / "tuned.onnx"
+    run(trainer, "pack", f"--run={record}", f"--out={pack}")
+    run(trainer, "export", f"--run={record}", f"--out={exported}")
+    session = onnxruntime.InferenceSession(str(exported), providers=["CPUExecutionProvider"])
+    shape = [size if isinstance(size, int) else 1 for size in session.get_inputs()[0].shape]
+    name = session.get_inputs()[0].name
+    pixels = np.random.default_rng(1).uniform(-120, 130, shape).astype(np.float32)
+    wanted = session.run(None, {name: pixels})[0]
+    np.savez(folder / "tuned.npz", **{name: pixels})
+    run(trainer, "features", f"--model={pack}", f"--input={folder / 'tuned.npz'}",
+        f"--blobs={session.get_outputs()[0].name}", f"--out={folder / 'tuned.npy'}")
+    difference = relative_difference(np.load(folder / "tuned.npy"), wanted)
+    return np.mean(losses[:5]), np.mean(losses[-5:]), difference
 
 
 def check_models(options):
@@ -180,10 +197,11 @@ def check_models(options):
                 line = f"{'OK' if difference <= BOUND else 'DIFFERS'} {difference:.2g}"
                 bad += difference > BOUND
                 if options.tune:
-                    first, last = tune(options.trainer, folder, file, options.tune,
-                                       options.classes)
-                    line += f", loss {first:.3f} to {last:.3f}"
-                    bad += last >= first
+                    first, last, difference = tune(options.trainer, folder, file, options.tune,
+                                                   options.classes)
+                    line += (f", loss {first:.3f} to {last:.3f}, then onnxruntime differs by "
+                             f"{difference:.2g}")
+                    bad += last >= first or difference > BOUND
             except (Refused, Failed) as error:
                 line = f"FAILED {error}"
                 bad += 1

@@ -78,6 +78,12 @@ TEST_F(ExportNetTest, AShapeThatIsGivenNeedsNoData) {
               HasSubstr("'x' is not a positive whole number"));
 }
 
+TEST_F(ExportNetTest, ANetWithDataForTrainingAloneIsExported) {
+  const std::string with_tests = Export();
+  digits_.text = Edited(digits_.text, "phase: TEST", "phase: TRAIN");
+  EXPECT_EQ(Export(), with_tests);
+}
+
 TEST_F(ExportNetTest, KeepsTheMainLossOrTheNamedOutputs) {
   digits_.text += R"(layer { name: "side" type: "InnerProduct" bottom: "data" top: "side"
                         inner_product_param { num_output: 10 } }

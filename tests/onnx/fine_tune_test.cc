@@ -102,6 +102,17 @@ TEST(FineTuneTest, PixelsOfThisProgramGiveTheSameNumbers) {
   EXPECT_THAT(Compute(changed, {pixels}), Pointwise(FloatNear(1e-3f), Compute(own, {normal})));
 }
 
+TEST(FineTuneTest, TheConvolutionOfTheImageLearnsAsFastAsInTheModel) {
+  const FineTuneNet scaled = MakeFineTuneNet(Classifier().Import(), Options(), false);
+  EXPECT_EQ(scaled.net.layer(1).param_size(), 0);
+  const FineTuneNet tuned = MakeFineTuneNet(Classifier().Import(), Options(), true);
+  const caffe::LayerParameter& conv = tuned.net.layer(1);
+  ASSERT_EQ(conv.name(), "conv");
+  // Weights that are 57.63 times smaller have gradients that are 57.63 times larger.
+  EXPECT_NEAR(conv.param(0).lr_mult() * 57.63 * 57.63, 1, 1e-3);
+  EXPECT_NEAR(conv.param(0).lr_mult() * conv.param(0).decay_mult(), 1, 1e-5);
+}
+
 TEST(FineTuneTest, OtherNetsAreRefusedWithTheReason) {
   TestModel rows;
   rows.Input("x", {1, 2}).Node("Relu", {"x"}, {"y"}).Output("y");

@@ -42,6 +42,7 @@ class Export final : public Verb {
     }
     if (is_onnx) {
       RefuseToReplace(out_, replace_);
+      RefuseToReplace(out_ + ".data", replace_);  // holds the weights of a model over 2 GiB
       ExportOnnxFile(onnx_, target_, out_);
       return 0;
     }

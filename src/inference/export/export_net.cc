@@ -79,7 +79,8 @@ Shape ParseItemShape(const std::string& text) {
   return Shape(std::span<const int64_t>(dims));
 }
 
-ExportedNet ExportNet(const NetSpec& net, const Device& device, const ExportOptions& options) {
+ExportedNet ExportNet(const NetSpec& written, const Device& device, const ExportOptions& options) {
+  const NetSpec net = WithDataForTests(written, options.spec.state);
   ExportedNet exported;
   exported.net = MakeInferenceSpec(net, options.spec);
   const std::vector<std::string> inputs = InputsWithoutShape(exported.net);

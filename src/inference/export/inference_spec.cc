@@ -185,6 +185,31 @@ caffe::NetParameter MakeInferenceSpec(const NetSpec& net, const InferenceSpecOpt
   return converted;
 }
 
+NetSpec WithDataForTests(const NetSpec& net, const caffe::NetState& state) {
+  NetSpec whole;
+  whole.proto = net.proto;
+  whole.layers = net.layers;
+  whole.file = net.file;
+  whole.tree = net.tree;
+  const auto sources_of = [&](caffe::Phase phase) {
+    caffe::NetState other = state;
+    other.set_phase(phase);
+    std::set<std::string> sources;
+    for (const LayerSpec& layer : FilterLayers(net, other)) {
+      if (IsSource(layer.proto())) sources.insert(layer.name());
+    }
+    return sources;
+  };
+  if (state.phase() != caffe::TEST || !sources_of(caffe::TEST).empty()) return whole;
+  const std::set<std::string> sources = sources_of(caffe::TRAIN);
+  for (LayerSpec& layer : whole.layers) {
+    if (!sources.contains(layer.name()) || !IsSource(layer.proto())) continue;
+    layer.mutable_proto().clear_include();
+    layer.mutable_proto().clear_exclude();
+  }
+  return whole;
+}
+
 std::vector<std::string> InputsWithoutShape(const caffe::NetParameter& net) {
   std::vector<std::string> inputs;
   for (const LayerParameter& layer : net.layer()) {

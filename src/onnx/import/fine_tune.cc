@@ -182,6 +182,19 @@ LayerParameter MakeDataLayer(const LayerParameter& input, const FineTuneOptions&
   return data;
 }
 
+// Lets the convolution of the image learn as fast as in the model. TakeCaffePixels divided its
+// weights by about 255 * 0.226, so that their gradients are larger by this factor, and the rate that
+// suits the other layers would destroy these weights in a few steps.
+void KeepPaceOfImageLayer(const std::string& image, caffe::NetParameter* net) {
+  constexpr float kScale = 255 * 0.226f;
+  for (LayerParameter& layer : *net->mutable_layer()) {
+    if (layer.type() != "Convolution" || layer.bottom(0) != image) continue;
+    if (layer.param_size() == 0) layer.add_param();
+    layer.mutable_param(0)->set_lr_mult(1 / (kScale * kScale));
+    layer.mutable_param(0)->set_decay_mult(kScale * kScale);
+  }
+}
+
 // Appends the loss and, for tests, the accuracy.
 void AddLoss(const FineTuneOptions& options, const std::string& score, caffe::NetParameter* net) {
   const auto add = [&](const char* name, const char* type) {
@@ -231,6 +244,7 @@ FineTuneNet MakeFineTuneNet(const ImportedNet& imported, const FineTuneOptions& 
     if (i == last) index = tuned.net.layer_size();
     *tuned.net.add_layer() = layers.layer(i);
   }
+  if (subtracts_mean) KeepPaceOfImageLayer(input.top(0), &tuned.net);
   ReplaceLastLayer(index, options.classes, &tuned);
   AddLoss(options, tuned.score, &tuned.net);
   return tuned;

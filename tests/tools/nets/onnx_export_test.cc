@@ -52,6 +52,14 @@ TEST_F(OnnxExportTest, WritesTheNetAndComparesIt) {
   EXPECT_EQ(Model().graph().output(0).name(), "prob");
 }
 
+TEST_F(OnnxExportTest, AFileOfWeightsOfAnotherModelStays) {
+  job_.folder().Write("m.onnx.data", "other");
+  const Outcome outcome = Export(files_);
+  EXPECT_EQ(outcome.exit_code, 73);
+  EXPECT_THAT(outcome.err, HasSubstr("m.onnx.data: the file already exists"));
+  EXPECT_EQ(Export({"--run=run", "--force"}).exit_code, 0);
+}
+
 TEST_F(OnnxExportTest, ARunGivesNetAndWeights) {
   const Outcome outcome = Export({"--run=run", "--preprocess", "--batch=2"});
   ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
