@@ -150,11 +150,9 @@ function(trainer_job_templates module)
   endforeach()
 endfunction()
 
-# trainer_program(<name> <folder>): the folder's files plus every module. Tests link <name>_files, all
-# but main.cc.
+# trainer_program(<name> <folder>): the folder's files plus every module. Tests link <name>_files.
 function(trainer_program name folder)
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/${folder}/*.cc)
-  list(FILTER sources EXCLUDE REGEX "/main[.]cc$")
   get_property(modules GLOBAL PROPERTY TRAINER_MODULES)
   # Looked at in each build; the file changes only when the commit does.
   set(commit ${PROJECT_BINARY_DIR}/commit.cc)
@@ -175,9 +173,7 @@ function(trainer_program name folder)
   target_compile_options(${name}_files PRIVATE ${cold_flags})
   target_precompile_headers(${name}_files REUSE_FROM trainer_headers)
   target_include_directories(${name}_files PRIVATE ${PROJECT_SOURCE_DIR}/${folder})
-  add_library(${name}_main OBJECT ${PROJECT_SOURCE_DIR}/${folder}/main.cc)
-  target_link_libraries(${name}_main PRIVATE ${modules} trainer_flags)
-  trainer_executable(${name} ${name}_main ${name}_files)
+  trainer_executable(${name} ${name}_files)
 endfunction()
 
 # trainer_executable(<name> <object libraries>): these and every module. It looks for libraries in lib

@@ -129,7 +129,8 @@ void FirstOrderOptimizer::Prepare(Objective& objective, NoteHandler on_note) {
 // first step.
 void FirstOrderOptimizer::ComputeGradients(const Hyperparams& hyper, bool fused) {
   if (packed_ && !std::exchange(packed_once_, true)) packed_->Write();
-  const PackedWeights::Scope packed_hold(packed_ ? &*packed_ : nullptr);
+  std::optional<PackedWeights::Scope> packed_scope;
+  if (packed_) packed_scope.emplace(*packed_);
   fused_ = fused && !host_;
   if (fused_) update_->SetHyperparams(hyper);
   objective_->Run(Pass::Batch::kNext, fused_ ? &queue_update_ : nullptr);

@@ -48,7 +48,7 @@ float Objective::Evaluate(Pass::Batch batch) {
   Run(batch);
   ReadPasses();
   if (num_in_flight_ > 1) std::swap(in_flight_[0], in_flight_[1]);
-  return TakeOldest();
+  return TakeLoss();
 }
 
 void Objective::Run(Pass::Batch batch, const std::function<void()>* fused_update) {
@@ -74,27 +74,36 @@ void Objective::Run(Pass::Batch batch, const std::function<void()>* fused_update
 
 void Objective::RunPasses(Pass::Batch batch, const std::function<void()>* fused_update) {
   for (int pass = 0; pass < iter_size_; ++pass) {
-    for (int virtual_rank = 0; virtual_rank < accumulator_->virtual_ranks(); ++virtual_rank) {
-      accumulator_->Begin(pass, virtual_rank);
-      GradientSink* const sink = accumulator_->SinkOf(pass, virtual_rank);
-      if (labels_ != nullptr) {
-        labels_->BeginPass(pass, iter_size_);
-        net_.Run({.mode = Pass::Mode::kForward, .batch = batch});
-        if (pass > 0) ScaleGradients(labels_->ScaleOfEarlier());
-        net_.Run({.mode = Pass::Mode::kBackward, .gradients = sink});
-      } else if (accumulator_->virtual_ranks() == 1) {
-        net_.Run({.batch = batch,
-                  .gradients = sink,
-                  .fused_update = pass + 1 == iter_size_ ? fused_update : nullptr});
-      } else {
-        net_.Run({.mode = Pass::Mode::kForward, .batch = batch, .virtual_rank = virtual_rank});
-        const bool looks = virtual_rank == 0 && pass + 1 == iter_size_;
-        if (looks && look_) look_();
-        net_.Run({.mode = Pass::Mode::kBackward, .virtual_rank = virtual_rank, .gradients = sink});
-      }
-      accumulator_->End(pass, virtual_rank);
-      while (net_.in_flight() > (net_.RunsAhead() ? 1 : 0)) ReadPass();
+    const bool is_last = pass + 1 == iter_size_;
+    GradientSink* const sink = is_last ? group_ : nullptr;
+    if (accumulator_->virtual_ranks() > 1) {
+      RunVirtualRanks(pass, batch);
+    } else if (labels_ != nullptr) {
+      labels_->BeginPass(pass, iter_size_);
+      net_.Run({.mode = Pass::Mode::kForward, .batch = batch});
+      if (pass > 0) ScaleGradients(labels_->ScaleOfEarlier());
+      net_.Run({.mode = Pass::Mode::kBackward, .gradients = sink});
+    } else {
+      net_.Run(
+          {.batch = batch, .gradients = sink, .fused_update = is_last ? fused_update : nullptr});
     }
+    while (net_.in_flight() > (net_.RunsAhead() ? 1 : 0)) ReadPass();
+  }
+}
+
+void Objective::RunVirtualRanks(int pass, Pass::Batch batch) {
+  const bool is_last = pass + 1 == iter_size_;
+  const int virtual_ranks = accumulator_->virtual_ranks();
+  for (int virtual_rank = 0; virtual_rank < virtual_ranks; ++virtual_rank) {
+    accumulator_->Begin(pass, virtual_rank);
+    net_.Run({.mode = Pass::Mode::kForward, .batch = batch, .virtual_rank = virtual_rank});
+    if (virtual_rank == 0 && is_last && look_) look_();
+    net_.Run(
+        {.mode = Pass::Mode::kBackward,
+         .virtual_rank = virtual_rank,
+         .gradients = is_last && virtual_rank + 1 == virtual_ranks ? accumulator_.get() : nullptr});
+    accumulator_->End(pass, virtual_rank);
+    ReadPasses();
   }
 }
 
@@ -122,16 +131,11 @@ float Objective::TakeLoss() {
   if (num_in_flight_ == 0)
     throw Error(ErrorCode::kInternal, "a loss that was not started is taken");
   while (in_flight_[0].unread > 0) ReadPass();
-  return TakeOldest();
-}
-
-// Takes the loss of the oldest evaluation. All its passes must have been read.
-float Objective::TakeOldest() {
   std::swap(in_flight_[0], in_flight_[1]);
   --num_in_flight_;
   std::vector<float>& losses = in_flight_[1].sums;
   for (float& loss : losses) loss /= static_cast<float>(iter_size_);
-  return accumulator_->Finish(losses);
+  return NumRanks() == 1 ? losses[0] : accumulator_->Finish(losses);
 }
 
 float Objective::Loss(Pass::Batch batch) {
@@ -144,7 +148,7 @@ float Objective::Loss(Pass::Batch batch) {
     losses.push_back(net_.TakeLoss());
     accumulator_->EndForward(virtual_rank);
   }
-  return accumulator_->Finish(losses);
+  return NumRanks() == 1 ? losses[0] : accumulator_->Finish(losses);
 }
 
 void Objective::ReadPasses() {

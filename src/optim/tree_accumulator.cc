@@ -63,8 +63,7 @@ void TreeAccumulator::EndForward(int virtual_rank) {
 void TreeAccumulator::Begin(int pass, int virtual_rank) {
   BeginForward(pass, virtual_rank);
   const std::span<float> gradients = params_.Gradients();
-  if (pass > 0 && Adds())
-    Copy(levels_[Index(virtual_rank)].data(), gradients.data(), gradients.size());
+  if (pass > 0) Copy(levels_[Index(virtual_rank)].data(), gradients.data(), gradients.size());
 }
 
 // Adds like a binary counter: the sum of 2^k virtual ranks waits at level k for the next 2^k ranks'
@@ -72,7 +71,6 @@ void TreeAccumulator::Begin(int pass, int virtual_rank) {
 // which was stored there, has already been read.
 void TreeAccumulator::End(int pass, int virtual_rank) {
   EndForward(virtual_rank);
-  if (!Adds()) return;
   const bool last_pass = pass + 1 == iter_size_;
   if (last_pass && virtual_rank + 1 == virtual_ranks()) return;  // OnGradientReady adds it
   const std::span<float> gradients = params_.Gradients();
@@ -90,19 +88,12 @@ void TreeAccumulator::Carry(int levels, std::span<float> gradients) const {
   }
 }
 
-GradientSink* TreeAccumulator::SinkOf(int pass, int virtual_rank) {
-  if (pass + 1 < iter_size_ || virtual_rank + 1 < virtual_ranks()) return nullptr;
-  return Adds() ? this : static_cast<GradientSink*>(group_);
-}
-
 void TreeAccumulator::OnGradientReady(int slice, std::span<float> values) {
   Carry(std::countr_one(static_cast<unsigned>(virtual_ranks() - 1)), values);
   if (group_ != nullptr) group_->OnGradientReady(slice, values);
 }
 
 float TreeAccumulator::Finish(std::span<const float> losses) {
-  const float loss = TreeSum(losses);
-  if (total() == 1) return loss;
   for (int step = 1; step < virtual_ranks(); step *= 2) {
     for (int virtual_rank = 0; virtual_rank + step < virtual_ranks(); virtual_rank += 2 * step) {
       AddSumsBefore(device_, RunningStats(virtual_rank + step),
@@ -110,7 +101,7 @@ float TreeAccumulator::Finish(std::span<const float> losses) {
     }
   }
   if (Adds()) Copy(RunningStats(0), own_.data(), own_.size());
-  exchanged_[0] = loss;
+  exchanged_[0] = TreeSum(losses);
   device_.CopyToHost(exchanged_.data() + 1, own_.data(), own_.size_bytes());
   if (group_ != nullptr) group_->AllReduce(exchanged_);
   for (float& number : exchanged_) number /= static_cast<float>(total());

@@ -13,7 +13,7 @@ namespace trainer {
 // Adds gradients and losses over all virtual ranks in the order of a binary tree, and replaces
 // running statistics by their mean, which is added in the same order. The result therefore has the
 // same bits whichever rank computes which virtual rank. The passes of one virtual rank (iter_size)
-// are first added in their order. Without a communicator and with one virtual rank it does nothing.
+// are first added in their order.
 //
 // A rank has consecutive virtual ranks: it adds the lower levels of the tree, and the communicator,
 // which also adds ranks in tree order, adds the upper levels. Used by one thread.
@@ -33,21 +33,19 @@ class TreeAccumulator final : public GradientSink {
   }
 
   // Called before and after the pass of a virtual rank (Pass::virtual_rank) in pass `pass` of the
-  // iteration, in the order of passes, and within a pass in the order of virtual ranks. Gradients
-  // must be zero before the first call.
+  // iteration, in the order of passes, and within a pass in the order of virtual ranks. Requires
+  // several virtual ranks, and gradients that are zero before the first call.
   void Begin(int pass, int virtual_rank);
   void End(int pass, int virtual_rank);
   // Replaces Begin and End for a forward pass without backward, which does not change gradients.
   void BeginForward(int pass, int virtual_rank);
   void EndForward(int virtual_rank);
-  // Returns the sink for a backward pass: null except for the last one, in which gradients become
-  // final.
-  GradientSink* SinkOf(int pass, int virtual_rank);
 
-  // Called after the last pass, with the loss of each virtual rank. Returns the mean loss over the
-  // virtual ranks of all ranks, and replaces running statistics by their mean.
+  // Called after the last pass, with the loss of each virtual rank, if total() > 1. Returns the
+  // mean loss over the virtual ranks of all ranks, and replaces running statistics by their mean.
   float Finish(std::span<const float> losses);
 
+  // The sink of the last backward pass, in which gradients become final.
   void OnGradientReady(int slice, std::span<float> values) override;
 
  private:

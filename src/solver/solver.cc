@@ -204,7 +204,7 @@ SolveResult Solver::Solve() {
     if (control_->HasLostInput()) {
       FinishIteration();  // makes no step, but reaches the next point where all ranks can stop
     } else {
-      StepAsync();
+      RunStep(/*async=*/true);
     }
     run_->observer.OnStep(run_->iter);
     snapshots_->NoteWritten();
@@ -248,8 +248,6 @@ float Solver::Step() {
   RunStep(false);
   return run_->losses.last();
 }
-
-void Solver::StepAsync() { RunStep(true); }
 
 // One iteration, in this order: gradients and loss at the present weights, the report about them,
 // the update. With `async` the device computes this step while the host takes the loss of the step

@@ -122,10 +122,10 @@ TEST(AllocationTest, NorDoSchedulesLarcAndAveragesOfWeights) {
 
 TEST(AllocationTest, NorDoIterationsWhoseLossIsReadLate) {
   SmallRun run(kFields, kConvNet, {}, "", std::make_unique<LateDevice>());
-  for (int i = 0; i < 3; ++i) run.solver->StepAsync();
+  for (int i = 0; i < 3; ++i) run.solver->RunStep(/*async=*/true);
   g_allocations = 0;
   g_counting = true;
-  for (int i = 0; i < 10; ++i) run.solver->StepAsync();
+  for (int i = 0; i < 10; ++i) run.solver->RunStep(/*async=*/true);
   g_counting = false;
   EXPECT_EQ(g_allocations, 0);
 }

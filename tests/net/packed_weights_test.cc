@@ -53,7 +53,7 @@ class WeightCopiesTest : public testing::TestWithParam<const char*> {
     return numbers;
   }
   std::vector<float> PassWithCopies() {
-    const PackedWeights::Scope scope(&copies_);
+    const PackedWeights::Scope scope(copies_);
     return Pass();
   }
   void DoubleWeights() {

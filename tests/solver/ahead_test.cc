@@ -79,10 +79,10 @@ TEST(AheadTest, AStepBetweenReportsAllocatesNothingOfTheDeviceAndWaitsForNothing
     auto device = std::make_unique<LateDevice>();
     const LateDevice& late = *device;
     SmallRun run(kAheadFields + "max_iter: 100 " + more, SmallNet(), {}, "", std::move(device));
-    run.solver->StepAsync();
+    run.solver->RunStep(/*async=*/true);
     for (int iter = 1; iter < 20; ++iter) {
       late.NewStep();
-      run.solver->StepAsync();
+      run.solver->RunStep(/*async=*/true);
       if (iter % 4 == 0) {
         EXPECT_GT(late.waits, 0) << "its loss is reported";
       } else if (more.empty() || iter % 4 != 1) {
@@ -102,7 +102,7 @@ TEST(AheadTest, StepReadsItsOwnLoss) {
     if (iter % 2 == 0) {
       EXPECT_EQ(late.solver->Step(), loss);
     } else {
-      late.solver->StepAsync();
+      late.solver->RunStep(/*async=*/true);
     }
   }
 }

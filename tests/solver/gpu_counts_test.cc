@@ -59,10 +59,10 @@ TEST_P(GpuCountsTest, AStepIsOneGraphAndNoWait) {
                         .small_products = true,
                         .type = GetParam().type}),
                {}, "", MakeGpuDevice({.deterministic = true}));
-  for (int i = 0; i < 4; ++i) run.solver->StepAsync();
+  for (int i = 0; i < 4; ++i) run.solver->RunStep(/*async=*/true);
   constexpr int kSteps = 3;
   emulated_gpu::ResetCounters();
-  for (int i = 0; i < kSteps; ++i) run.solver->StepAsync();
+  for (int i = 0; i < kSteps; ++i) run.solver->RunStep(/*async=*/true);
   const emulated_gpu::Counters counts = emulated_gpu::Count();
   EXPECT_EQ(counts.graph_launches, kSteps);
   EXPECT_EQ(counts.launches, 0);

@@ -200,9 +200,9 @@ class RankCountsTest : public RecordedRanksTest {
       meeting.arrive_and_wait();
     };
     OnRanks(setting, [&](RankRun run, int rank) {
-      for (int i = 0; i < 5; ++i) run.solver.StepAsync();
+      for (int i = 0; i < 5; ++i) run.solver.RunStep(/*async=*/true);
       at_once(rank, emulated_gpu::ResetCounters);
-      for (int i = 0; i < kSteps; ++i) run.solver.StepAsync();
+      for (int i = 0; i < kSteps; ++i) run.solver.RunStep(/*async=*/true);
       at_once(rank, [&] { counters = emulated_gpu::Count(); });
     });
     const int64_t all = int64_t{kSteps} * setting.ranks;

@@ -113,9 +113,9 @@ struct StepCounts {
 
 // Of one step in the steady state, which is not displayed.
 StepCounts CountStep(SmallRun& run) {
-  for (int i = 0; i < 5; ++i) run.solver->StepAsync();
+  for (int i = 0; i < 5; ++i) run.solver->RunStep(/*async=*/true);
   emulated_gpu::ResetCounters();
-  run.solver->StepAsync();
+  run.solver->RunStep(/*async=*/true);
   const emulated_gpu::Counters now = emulated_gpu::Count();
   return {now.graph_launches, now.launches + now.calls_to_libraries, now.copies, now.fills,
           now.allocations + now.frees + now.host_allocations + now.host_frees};

@@ -15,13 +15,12 @@
 #include <stdexcept>
 #include <utility>
 
-#include "command_line.h"
+#include "main.h"
 #include "support/temp_folder.h"
 #include "trainer/base/log/log.h"
 #include "trainer/base/log/terminal.h"
 #include "trainer/base/text/text.h"
 #include "trainer/cli/flag_set.h"
-#include "trainer/cli/verb.h"
 #include "trainer/input/bad_records.h"
 #include "trainer/storage/cursor.h"
 
@@ -131,7 +130,6 @@ Outcome RunHere(const std::vector<std::string>& arguments, const RunOptions& opt
   const SignalMask signals;
   InitLogging("trainer");  // sets flags once, which every run starts with
   const gflags::FlagSaver flags;
-  VerbRegistry::Get().SetHelpFiles(HelpFile);
   Flush();
   {
     const Redirection out(STDOUT_FILENO, outputs / "out"), err(STDERR_FILENO, outputs / "err");

@@ -31,20 +31,16 @@ class PackedWeights {
 
   // Enqueues that all copies are written from the present weights.
   void Write();
-  // While a Scope exists, layers read the copies, which must match the weights. `copies` may be
-  // null.
+  // While a Scope exists, layers read the copies, which must match the weights.
   class Scope {
    public:
-    explicit Scope(PackedWeights* copies) : copies_(copies) { Set(true); }
-    ~Scope() { Set(false); }
+    explicit Scope(PackedWeights& copies) : copies_(copies) { copies_.valid_ = true; }
+    ~Scope() { copies_.valid_ = false; }
     Scope(const Scope&) = delete;
     Scope& operator=(const Scope&) = delete;
 
    private:
-    void Set(bool hold) {
-      if (copies_ != nullptr) copies_->valid_ = hold;
-    }
-    PackedWeights* copies_;
+    PackedWeights& copies_;
   };
 
  private:

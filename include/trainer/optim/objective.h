@@ -126,6 +126,8 @@ class Objective {
     int unread = 0;  // passes whose losses were not read yet
   };
   void RunPasses(Pass::Batch batch, const std::function<void()>* fused_update);
+  // Runs pass `pass` of each virtual rank of this rank.
+  void RunVirtualRanks(int pass, Pass::Batch batch);
   void ScaleGradients(float factor);
   // Lets `schedule_` run all passes of this net, which is a stage of a pipeline, and stores the
   // loss of the whole net. Throws kInternal for Batch::kSame.
@@ -133,7 +135,6 @@ class Objective {
   void Await(int i);
   void ReadPass();
   void ReadPasses();
-  float TakeOldest();
 
   const Device& device_;
   Net& net_;

@@ -133,10 +133,10 @@ class Solver {
   // Runs one iteration, which is one step of the optimizer. Returns the loss at the weights before
   // the step.
   float Step();
-  // Runs one iteration as Solve does. If the device is asynchronous and nothing needs the loss now
-  // (no report, no other rank, no optimizer), returns without waiting for it. The next iteration,
-  // before its update, or Synchronize then takes, checks and averages it.
-  void StepAsync();
+  // Runs one iteration. With `async`, as in Solve, returns without waiting for the loss if the
+  // device is asynchronous and nothing needs the loss now (no report, no other rank, no optimizer).
+  // The next iteration, before its update, or Synchronize then takes, checks and averages it.
+  void RunStep(bool async);
   // Takes the loss of the last iteration unless that is already done. Throws what that iteration
   // would have thrown.
   void Synchronize();
@@ -173,7 +173,6 @@ class Solver {
   void BeginStrategy(const SolverOptions& options, const LoadedState* loaded);
   void LoadRank(const caffe::SolverState& state);
   void Unfreeze();
-  void RunStep(bool async);
   void TakeLoss();
   void FinishIteration();
   [[noreturn]] void Diverge(int iter, float loss, const std::string& cause);

@@ -252,30 +252,27 @@ void Operation::RunCopy(Copy& copy, const void* user, std::byte* scratch) {
   }
 }
 
-void Operation::RunCopies(bool out, std::span<const Data> data, std::byte* scratch) {
-  for (Copy& copy : copies_) {
-    if (copy.out != out) continue;
-    for (const Data& item : data) {
-      if (item.arg == copy.arg && item.at != nullptr) RunCopy(copy, item.at, scratch);
-    }
-  }
-}
-
 void Operation::Run(std::span<const Data> data, std::span<std::byte> scratch) {
   if (scratch.size() < ScratchBytes() || data.size() > kMaxArgs) {
     throw Error(ErrorCode::kInternal, Join("oneDNN ", name_, " needs ", ScratchBytes(),
                                            " bytes of scratch and got ", scratch.size()));
   }
-  RunCopies(false, data, scratch.data());
   std::array<Data, kMaxArgs> inside{};
   std::copy(data.begin(), data.end(), inside.begin());
-  for (const Copy& copy : copies_) {
+  for (Copy& copy : copies_) {
     for (Data& item : inside) {
-      if (item.arg == copy.arg) item.at = scratch.data() + copy.offset;
+      if (item.arg != copy.arg) continue;
+      if (!copy.out && item.at != nullptr) RunCopy(copy, item.at, scratch.data());
+      item.at = scratch.data() + copy.offset;
     }
   }
   primitive_.Run(std::span(inside.data(), data.size()), scratch.data() + copies_bytes_);
-  RunCopies(true, data, scratch.data());
+  for (Copy& copy : copies_) {
+    for (const Data& item : data) {
+      if (!copy.out || item.arg != copy.arg || item.at == nullptr) continue;
+      RunCopy(copy, item.at, scratch.data());
+    }
+  }
 }
 
 }  // namespace trainer::onednn

@@ -142,8 +142,6 @@ class Operation {
                const dnnl_memory_desc_t& library);
   // Copies one argument in or out. `user` is its address in the caller's memory.
   void RunCopy(Copy& copy, const void* user, std::byte* scratch);
-  // Copies all inputs in, or all outputs out.
-  void RunCopies(bool out, std::span<const Data> data, std::byte* scratch);
 
   static constexpr size_t kMaxArgs = 6;
   Primitive primitive_;

@@ -1,11 +1,69 @@
 #pragma once
 
 #include "conv/conv_geometry.h"
-#include "conv/merged_axes.h"
 #include "shared/checks.h"
+#include "trainer/backend/memory/nchw_copy.h"
+#include "trainer/backend/memory/scratch_layout.h"
 #include "trainer/base/text/text.h"
 
 namespace trainer {
+
+// A tensor whose leading axes are merged into one, or that gets an additional last axis of length
+// 1: the same row-major order under a shape of another rank. If only one of the two shapes is an
+// image's, which has another memory order, the numbers are copied to and from scratch memory.
+class MergedAxes {
+ public:
+  MergedAxes() = default;
+  // `begin`: the offset of the copy in the layer's scratch memory.
+  MergedAxes(const Shape& real, const Shape& merged, DType dtype, size_t begin)
+      : real_(real), merged_(merged), dtype_(dtype), begin_(begin) {}
+
+  // Returns the bytes of scratch memory; 0 if nothing is copied.
+  size_t Bytes() const {
+    return Copies() ? AlignedBytes(static_cast<size_t>(merged_.Count()) * SizeOf(dtype_)) : 0;
+  }
+
+  // Returns the merged tensor that holds x.
+  ConstTensor Read(const RunContext& run, const ConstTensor& x) const {
+    if (!Copies()) return {x.data, merged_, dtype_};
+    const Tensor copy = CopyIn(run);
+    if (IsNhwc(real_)) {
+      CopyToNchw(run.device(), x, copy.data);
+    } else {
+      CopyFromNchw(run.device(), x.data, copy);
+    }
+    return copy;
+  }
+
+  // Returns the merged tensor in which y is computed; Write then copies it to y.
+  Tensor Place(const RunContext& run, const Tensor& y) const {
+    return Copies() ? CopyIn(run) : Tensor{y.data, merged_, dtype_};
+  }
+  // Copies the result from scratch memory to y if Place put it there.
+  void Write(const RunContext& run, const Tensor& y) const {
+    if (!Copies()) return;
+    if (IsNhwc(real_)) {
+      CopyFromNchw(run.device(), CopyIn(run).data, y);
+    } else {
+      CopyToNchw(run.device(), CopyIn(run), y.data);
+    }
+  }
+
+ private:
+  // Returns true if the two shapes have different memory orders, so that the numbers must move.
+  bool Copies() const {
+    return real_.Rank() != merged_.Rank() && (IsNhwc(real_) || IsNhwc(merged_));
+  }
+
+  // Returns the merged tensor in scratch memory.
+  Tensor CopyIn(const RunContext& run) const {
+    return {run.Scratch().data() + begin_, merged_, dtype_};
+  }
+
+  Shape real_, merged_;
+  DType dtype_ = DType::kF32;
+  size_t begin_ = 0;
+};
 
 // Base class of convolution and deconvolution: several bottoms of one shape with a top each share
 // one primitive and its weights. Tensors that the primitive sees with another number of axes are
@@ -34,15 +92,9 @@ class ConvLayer : public Layer {
   int64_t Macs() const final { return macs_; }
 
  protected:
-  // The scratch: x and y if they are copied, then the plan's own.
-  struct Buffers {
-    std::byte *x, *y;
-    std::span<std::byte> rest;
-  };
-  // Divides the pass's scratch memory in that order.
-  Buffers BuffersOf(const RunContext& run) const {
-    const std::span<std::byte> scratch = run.Scratch();
-    return {scratch.data(), scratch.data() + x_.Bytes(), scratch.subspan(x_.Bytes() + y_.Bytes())};
+  // Returns the primitive's own scratch memory, which follows the copies of x and y.
+  std::span<std::byte> ConvScratch(const RunContext& run) const {
+    return run.Scratch().subspan(x_.Bytes() + y_.Bytes());
   }
 
   // Throws kConfig unless there is one top per bottom and all bottoms have the same shape.
@@ -58,8 +110,8 @@ class ConvLayer : public Layer {
   // `y`; other layers get tops in shape `out`.
   void SetupPairs(SetupContext& ctx, const ConvDesc& desc, const Shape& x, const Shape& y,
                   const Shape& out) {
-    x_ = MergedAxes(ctx.Input(0), x, desc.dtype);
-    y_ = MergedAxes(out, y, desc.dtype);
+    x_ = MergedAxes(ctx.Input(0), x, desc.dtype, 0);
+    y_ = MergedAxes(out, y, desc.dtype, x_.Bytes());
     for (int i = 0; i < ctx.NumInputs(); ++i) {
       ctx.Output(i, out, ctx.InputType(i));
       ctx.SaveInput(i);

@@ -71,30 +71,27 @@ class Convolution final : public ConvLayer {
 
   bool RecomputesAtCost() const override { return true; }
   void Forward(const RunContext& run) override {
-    const Buffers buffers = BuffersOf(run);
     for (int i = 0; i < run.NumInputs(); ++i) {
-      conv_->Forward(x_.Read(run.device(), run.Input(i), buffers.x), run.Param(0),
-                     run.ParamOrNull(1), y_.Place(run.Output(i), buffers.y), buffers.rest);
-      y_.Write(run.device(), run.Output(i), buffers.y);
+      conv_->Forward(x_.Read(run, run.Input(i)), run.Param(0), run.ParamOrNull(1),
+                     y_.Place(run, run.Output(i)), ConvScratch(run));
+      y_.Write(run, run.Output(i));
     }
   }
 
   void Backward(const RunContext& run) override {
-    const Device& device = run.device();
-    const Buffers buffers = BuffersOf(run);
     for (int i = 0; i < run.NumInputs(); ++i) {
       if (HasNoGradient(run, i)) continue;
       float* const dbias = relu_ && ApplyReluGradient(run, i) ? nullptr : run.GradParamOrNull(1);
-      const ConstTensor dy = y_.Read(device, run.GradOutput(i), buffers.y);
+      const ConstTensor dy = y_.Read(run, run.GradOutput(i));
       if (run.GradParam(0) != nullptr) {
-        conv_->BackwardWeight(x_.Read(device, run.Input(i), buffers.x), dy, run.GradParam(0), dbias,
-                              buffers.rest);
+        conv_->BackwardWeight(x_.Read(run, run.Input(i)), dy, run.GradParam(0), dbias,
+                              ConvScratch(run));
       } else if (dbias != nullptr) {
-        device.AddChannelSums(ChannelSumsDesc::Of(dy.shape, 1), dy, nullptr, dbias);
+        run.device().AddChannelSums(ChannelSumsDesc::Of(dy.shape, 1), dy, nullptr, dbias);
       }
       if (!run.NeedsGradInput(i)) continue;
-      conv_->BackwardData(dy, run.Param(0), x_.Place(run.GradInput(i), buffers.x), buffers.rest);
-      x_.Write(device, run.GradInput(i), buffers.x);
+      conv_->BackwardData(dy, run.Param(0), x_.Place(run, run.GradInput(i)), ConvScratch(run));
+      x_.Write(run, run.GradInput(i));
     }
   }
 

@@ -36,36 +36,32 @@ class Deconvolution final : public ConvLayer {
 
   bool RecomputesAtCost() const override { return true; }
   void Forward(const RunContext& run) override {
-    const Buffers buffers = BuffersOf(run);
     for (int i = 0; i < run.NumInputs(); ++i) {
-      const Tensor y = y_.Place(run.Output(i), buffers.y);
-      conv_->BackwardData(x_.Read(run.device(), run.Input(i), buffers.x), run.Param(0), y,
-                          buffers.rest);
+      const Tensor y = y_.Place(run, run.Output(i));
+      conv_->BackwardData(x_.Read(run, run.Input(i)), run.Param(0), y, ConvScratch(run));
       if (run.ParamOrNull(1) != nullptr) {
         const Rows rows = AxisRows(y.shape, 1);
         MapIndexed(run.device(), AddBias{run.Param(1), rows.length, rows.inner}, y, y);
       }
-      y_.Write(run.device(), run.Output(i), buffers.y);
+      y_.Write(run, run.Output(i));
     }
   }
 
   void Backward(const RunContext& run) override {
-    const Device& device = run.device();
-    const Buffers buffers = BuffersOf(run);
     for (int i = 0; i < run.NumInputs(); ++i) {
       if (HasNoGradient(run, i)) continue;
-      const ConstTensor dy = y_.Read(device, run.GradOutput(i), buffers.y);
+      const ConstTensor dy = y_.Read(run, run.GradOutput(i));
       if (run.GradParam(0) != nullptr) {
-        conv_->BackwardWeight(dy, x_.Read(device, run.Input(i), buffers.x), run.GradParam(0),
-                              nullptr, buffers.rest);
+        conv_->BackwardWeight(dy, x_.Read(run, run.Input(i)), run.GradParam(0), nullptr,
+                              ConvScratch(run));
       }
-      if (run.GradParamOrNull(1) != nullptr)
-        device.AddChannelSums(ChannelSumsDesc::Of(dy.shape, 1), dy, nullptr,
-                              run.GradParamOrNull(1));
+      if (run.GradParamOrNull(1) != nullptr) {
+        run.device().AddChannelSums(ChannelSumsDesc::Of(dy.shape, 1), dy, nullptr,
+                                    run.GradParamOrNull(1));
+      }
       if (!run.NeedsGradInput(i)) continue;
-      conv_->Forward(dy, run.Param(0), nullptr, x_.Place(run.GradInput(i), buffers.x),
-                     buffers.rest);
-      x_.Write(device, run.GradInput(i), buffers.x);
+      conv_->Forward(dy, run.Param(0), nullptr, x_.Place(run, run.GradInput(i)), ConvScratch(run));
+      x_.Write(run, run.GradInput(i));
     }
   }
 

@@ -32,7 +32,8 @@ bool CaptureCache::Run(const Pass& pass) {
   if (pass.gradients != nullptr) {
     return pass.gradients->SumsCapturedPasses() && RunWithSums(*pass.gradients);
   }
-  return pass.fused_update != nullptr ? RunWithUpdate(*pass.fused_update) : RunAlone();
+  if (pass.fused_update != nullptr) return RunAndPublish(with_update_, "step", *pass.fused_update);
+  return RunAndPublish(alone_, "pass", [] {});
 }
 
 bool CaptureCache::RunAndPublish(Kind& kind, const char* what,

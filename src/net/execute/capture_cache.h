@@ -34,15 +34,7 @@ class CaptureCache {
     bool warmed_up = false;  // a pass of this kind was made
     std::unique_ptr<CapturedGraph> graph;
   };
-  // The kinds of passes: alone, with a fused update and with a gradient sink.
-  bool RunAlone() {
-    return RunAndPublish(alone_, "pass", [] {});
-  }
-  bool RunWithUpdate(const std::function<void()>& update) {
-    return RunAndPublish(with_update_, "step", update);
-  }
   bool RunWithSums(GradientSink& sink);
-
   bool RunAndPublish(Kind& kind, const char* what, const std::function<void()>& update);
   bool BeginPass(Kind& kind);
   void QueueForward();
@@ -54,6 +46,7 @@ class CaptureCache {
   Net& net_;
   bool enabled_ = true;
   int first_captured_ = 0;  // node
+  // A pass alone, with a fused update, and with a gradient sink.
   Kind alone_, with_update_, with_sums_;
 };
 

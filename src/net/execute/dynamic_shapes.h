@@ -22,7 +22,7 @@ class DynamicShapes {
   // of its values than before.
   bool BeforeForward(NodeId node);
   // Called after a node ran forward: records the shapes that it gave its outputs.
-  void AfterForward(NodeId node) { TakeShapes(node); }
+  void TakeShapes(NodeId node);
   // Called before a node runs backward. Returns false if the node must not run in this pass, and
   // sets its input gradients to zero.
   bool BeforeBackward(NodeId node) const;
@@ -41,7 +41,6 @@ class DynamicShapes {
   };
 
   void SetupAgain(NodeId id, DynamicNode& varying);
-  void TakeShapes(NodeId id);
   const Shape& CurrentShape(ValueId value) const;
   std::span<std::byte> Grown(std::span<std::byte> held, size_t bytes);
 

@@ -1,10 +1,13 @@
 #include "trainer/net/net.h"
 
 #include <algorithm>
+#include <functional>
 
+#include "compile/build.h"
 #include "compile/compile_log.h"
 #include "execute/capture_cache.h"
 #include "execute/dynamic_shapes.h"
+#include "execute/scaled_loss.h"
 #include "execute/state_backup.h"
 #include "io/nchw_values.h"
 #include "trainer/base/error/error_collector.h"
@@ -88,6 +91,55 @@ Net::Net(std::unique_ptr<const Graph> graph, const Device& device, ParamStore& p
 
 Net::~Net() = default;
 
+void Net::MakeSlices() {
+  if (!options_.training) return;
+  struct Finished {
+    int layer;
+    Param* param;
+  };
+  std::vector<Finished> order;
+  for (Param* param : graph_->params) {
+    if (param->grad != nullptr) order.push_back({FinalGradNode(param, *graph_), param});
+  }
+  std::ranges::sort(order, [](const Finished& a, const Finished& b) {
+    return a.layer != b.layer ? a.layer > b.layer
+                              : std::less<const float*>()(a.param->grad, b.param->grad);
+  });
+  for (const Finished& entry : order) slice_params_.push_back(entry.param);
+  for (size_t i = 0; i < order.size(); ++i) {
+    Param* const* const param = &slice_params_[i];
+    const auto floats = static_cast<size_t>(ParamStore::PaddedCount((*param)->count()));
+    GradientSlice* const last = slices_.empty() ? nullptr : &slices_.back();
+    if (last != nullptr && last->final_node == order[i].layer &&
+        last->values.data() + last->values.size() == (*param)->grad) {
+      last->values = {last->values.data(), last->values.size() + floats};
+      last->params = {last->params.data(), last->params.size() + 1};
+    } else {
+      slices_.push_back({{(*param)->grad, floats}, {param, 1}, order[i].layer});
+    }
+  }
+}
+
+void Net::MakeSlots() {
+  const CompileEnv env{options_, device_, params_};
+  const bool shapes_change = std::ranges::any_of(graph_->nodes, &Node::has_dynamic_shape);
+  for (int slot = 0; slot < options_.activation_slots; ++slot) {
+    auto bindings = std::make_unique<Bindings>(*graph_, options_, device_);
+    auto shapes =
+        shapes_change ? std::make_unique<DynamicShapes>(*graph_, *bindings, env) : nullptr;
+    slots_.push_back({std::move(bindings), std::move(shapes)});
+  }
+  SelectSlot(0);
+}
+
+// Allocates a copy of all states for each virtual rank; the buffers hold the active rank's state.
+void Net::KeepVirtualRankStates() {
+  for (int rank = 0; rank < options_.virtual_ranks && options_.virtual_ranks > 1; ++rank) {
+    virtual_rank_states_.push_back(std::make_unique<StateBackup>(*graph_, *bindings_, device_));
+    virtual_rank_states_.back()->Save();
+  }
+}
+
 void Net::DisableCapture(const std::string& why) {
   if (captures_ != nullptr) captures_->Disable(why);
 }
@@ -100,11 +152,27 @@ float Net::Forward(Pass::Batch batch) {
 
 void Net::Run(const Pass& pass) {
   SelectSlot(pass.activation_slot);
-  SelectVirtualRank(pass.virtual_rank);
+  if (pass.virtual_rank != virtual_rank_) SelectVirtualRank(pass.virtual_rank);
   if (captures_ != nullptr && hooks_.empty() && captures_->Run(pass)) return;
   if (pass.mode != Pass::Mode::kBackward) RunForward(pass.batch);
   if (pass.mode != Pass::Mode::kForward) RunBackward(pass.gradients);
   if (pass.fused_update != nullptr) (*pass.fused_update)();
+}
+
+void Net::SelectSlot(int slot) {
+  const Slot& selected = slots_.at(static_cast<size_t>(slot));
+  bindings_ = selected.bindings.get();
+  dynamic_shapes_ = selected.dynamic_shapes.get();
+}
+
+void Net::SelectVirtualRank(int virtual_rank) {
+  if (virtual_rank < 0 || virtual_rank >= options_.virtual_ranks) {
+    throw Error(ErrorCode::kInternal, "a virtual rank that this net does not compute");
+  }
+  virtual_rank_states_[static_cast<size_t>(virtual_rank_)]->Save();
+  virtual_rank_ = virtual_rank;
+  virtual_rank_states_[static_cast<size_t>(virtual_rank_)]->Restore();
+  bindings_->results().SetRank(options_.rank.rank + virtual_rank, virtual_rank);
 }
 
 void Net::RunForward(Pass::Batch batch) {
@@ -116,6 +184,23 @@ void Net::RunForward(Pass::Batch batch) {
   bindings_->results().QueueLosses(bindings_->losses());
   bindings_->results().Publish(false);
   bindings_->results().StartReadback(false);
+}
+
+void Net::RunBackward(GradientSink* sink) {
+  if (loss_scale_ != nullptr) ScaleSeedGradients(*graph_, *bindings_, device_, loss_scale_);
+  size_t next = 0;
+  const auto tell = [&](int layer) {
+    for (; next < slices_.size() && slices_[next].final_node >= layer; ++next) {
+      sink->OnGradientReady(static_cast<int>(next), slices_[next].values);
+    }
+  };
+  GradientSink* const at_once = hooks_.empty() ? sink : nullptr;
+  if (at_once != nullptr) tell(graph_->nodes.size());
+  for (int s = graph_->nodes.size(); s-- > 0;) {
+    RunNode(NodeId(s), Direction::kBackward);
+    if (at_once != nullptr) tell(s);
+  }
+  if (sink != nullptr) tell(0);
 }
 
 void Net::BeginPass() {
@@ -157,7 +242,7 @@ void Net::ForwardNode(NodeId id) {
     // On an asynchronous device TakeLoss checks for errors, because reading one here would wait for
     // the node.
     if (!device_.IsAsync()) CheckInputError(id, bindings_->results().TakeInputError(id), 0);
-    if (node.has_dynamic_shape) dynamic_shapes_->AfterForward(id);
+    if (node.has_dynamic_shape) dynamic_shapes_->TakeShapes(id);
   }
   if (options_.memory == BufferReuse::kPoisoned) bindings_->Poison(graph_->ForwardTime(id));
 }
@@ -210,6 +295,23 @@ const std::vector<NetOutput>& Net::outputs() const { return bindings_->outputs()
 const RunContext& Net::context(NodeId node, Direction direction) const {
   const Bindings::NodeContexts& contexts = bindings_->Of(node);
   return direction == Direction::kForward ? contexts.forward : contexts.backward;
+}
+
+std::span<std::byte> Net::StateOf(NodeId node, int virtual_rank) const {
+  if (virtual_rank == virtual_rank_) return bindings_->Of(node).forward.State();
+  return virtual_rank_states_.at(static_cast<size_t>(virtual_rank))->Of(node);
+}
+
+Tensor Net::At(ValueId id, BufferId buffer, int activation_slot) const {
+  const auto& value = graph_->values[id];
+  const Bindings* bindings = bindings_;
+  const DynamicShapes* shapes = dynamic_shapes_;
+  if (activation_slot != kLastSlot) {
+    const Slot& slot = slots_.at(static_cast<size_t>(activation_slot));
+    bindings = slot.bindings.get();
+    shapes = slot.dynamic_shapes.get();
+  }
+  return {bindings->At(buffer), value.is_dynamic ? shapes->ShapeOf(id) : value.shape, value.dtype};
 }
 
 Tensor Net::Value(ValueId id, int activation_slot) const {

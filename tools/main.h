@@ -2,7 +2,6 @@
 // A command line of the program, from its words to an exit code.
 
 #include <string>
-#include <string_view>
 #include <vector>
 
 namespace trainer {
@@ -10,9 +9,5 @@ namespace trainer {
 // Runs the verb that `arguments` (without the program's name) name. Writes one line to stderr for
 // each error that the verb throws, and returns the exit code.
 int RunCommandLine(const std::vector<std::string>& arguments);
-
-// Returns the text of tools/help/<name>.txt, or "" if the file does not exist. CMake writes its
-// source.
-std::string_view HelpFile(std::string_view name);
 
 }  // namespace trainer
