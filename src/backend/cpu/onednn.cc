@@ -260,10 +260,10 @@ void Operation::Run(std::span<const Data> data, std::span<std::byte> scratch) {
   std::array<Data, kMaxArgs> inside{};
   std::copy(data.begin(), data.end(), inside.begin());
   for (Copy& copy : copies_) {
-    for (Data& item : inside) {
-      if (item.arg != copy.arg) continue;
-      if (!copy.out && item.at != nullptr) RunCopy(copy, item.at, scratch.data());
-      item.at = scratch.data() + copy.offset;
+    for (size_t i = 0; i < data.size(); ++i) {
+      if (data[i].arg != copy.arg) continue;
+      if (!copy.out && data[i].at != nullptr) RunCopy(copy, data[i].at, scratch.data());
+      inside[i].at = scratch.data() + copy.offset;
     }
   }
   primitive_.Run(std::span(inside.data(), data.size()), scratch.data() + copies_bytes_);

@@ -11,7 +11,7 @@ namespace {
 using testing::HasSubstr;
 using testing::Not;
 
-constexpr char kAuto[] = "--resume=auto";
+constexpr char kResumeAuto[] = "--resume=auto";
 
 TEST(AutoResumeTest, OneCommandStartsGoesOnAndEnds) {
   Job job;
@@ -22,14 +22,14 @@ TEST(AutoResumeTest, OneCommandStartsGoesOnAndEnds) {
   for (const std::string& file : job.Files("snap_iter_")) {
     std::filesystem::remove(job.folder() / file);
   }
-  const Outcome first = job.Train({kAuto, "--set=max_iter=10"});
+  const Outcome first = job.Train({kResumeAuto, "--set=max_iter=10"});
   ASSERT_EQ(first.exit_code, 0) << first.err;
   EXPECT_THAT(first.err, HasSubstr("No snapshot of 'snap' exists yet"));
-  const Outcome second = job.Train({kAuto});
+  const Outcome second = job.Train({kResumeAuto});
   ASSERT_EQ(second.exit_code, 0) << second.err;
   EXPECT_THAT(second.err, HasSubstr("Resuming from snap_iter_10.solverstate"));
   EXPECT_EQ(ReadText(job.folder() / "snap_iter_20.caffemodel"), expected);
-  const Outcome third = job.Train({kAuto});
+  const Outcome third = job.Train({kResumeAuto});
   EXPECT_EQ(third.exit_code, 0) << third.err;
   EXPECT_THAT(third.err, HasSubstr("Already at iteration 20 of 20: the run is finished, nothing "
                                    "to do"));
@@ -41,7 +41,7 @@ TEST(AutoResumeTest, PassesOverADamagedSnapshotAndSaysSo) {
   job.Write();
   ASSERT_EQ(job.Train().exit_code, 0);
   std::filesystem::resize_file(job.folder() / "snap_iter_20.solverstate", 40);
-  const Outcome outcome = job.Train({kAuto});
+  const Outcome outcome = job.Train({kResumeAuto});
   ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
   EXPECT_THAT(outcome.err, HasSubstr("The snapshot of iteration 20 cannot be used"));
   EXPECT_THAT(outcome.err, HasSubstr("Resuming from snap_iter_10.solverstate"));
@@ -56,7 +56,7 @@ TEST(AutoResumeTest, WeightsWithoutAStateArePassedOverAndReplaced) {
   const std::string expected = ReadText(weights);
   std::filesystem::remove(job.folder() / "snap_iter_20.solverstate");
   WriteText(weights, "another's");
-  const Outcome outcome = job.Train({kAuto});
+  const Outcome outcome = job.Train({kResumeAuto});
   ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
   EXPECT_THAT(outcome.err, HasSubstr("snap_iter_20.caffemodel has no solver state in the same "
                                      "folder"));
@@ -72,7 +72,7 @@ TEST(AutoResumeTest, DoesNotStartAgainWhenNoneIsUsable) {
   for (const char* name : {"snap_iter_10.solverstate", "snap_iter_20.solverstate"}) {
     std::filesystem::resize_file(job.folder() / name, 40);
   }
-  ExpectRefused(job, job.Train({kAuto}), 83, "none of the 2 snapshots of 'snap' can be used");
+  ExpectRefused(job, job.Train({kResumeAuto}), 83, "none of the 2 snapshots of 'snap' can be used");
 }
 
 }  // namespace
