@@ -47,7 +47,7 @@ void PredictTableFile(InferenceNet& net, const PredictionTarget& target,
                                    "the net's inputs; give the set that 'trainer dataset "
                                    "csv' made for training, with --like=SET")));
   }
-  net.LoadWeights(target.weights);
+  net.LoadAllWeights(target.weights);
   ApplyBadRecords(flags.bad_records);
   options.most_bad = std::max(MaxBadRecords(), 0);
   const TablePredictionResult result =

@@ -12,7 +12,8 @@ does the same for each case of the format's own suite, of Debian's package libon
 first output has floats; other outputs are left out, and weights, which the suite gives as inputs,
 become constants. It counts the cases that agree, the cases that `trainer import` refuses, by
 operator, and the cases that differ. With --tune, `trainer import --train` and 20 iterations of
-`trainer train` on the first 16 images of the database follow, with the solver that the import wrote.
+`trainer train` on the first 16 images of the database follow, with the solver that the import wrote
+and a tenth of its learning rate.
 The loss of the last five iterations must be below that of the first five. The weights are random, so
 that losses of different images would not show in so few iterations whether the net learns. Then the
 tuned net is exported, and onnxruntime must give the answers of `trainer features`.
@@ -35,6 +36,7 @@ from onnx import numpy_helper
 
 BOUND = 1e-4
 TUNED_IMAGES = 16
+TUNED_RATE = 1e-4  # a tenth of the solver's, because random features are larger than learned ones
 LEAST_CHANGE = 1e-3  # of the output, if a tenth of noise is added to the image
 MODELS = ["resnet18", "resnet50", "resnext50_32x4d", "wide_resnet50_2", "vgg16_bn", "alexnet",
           "googlenet", "squeezenet1_1", "densenet121", "mobilenet_v2", "mobilenet_v3_large",
@@ -164,8 +166,8 @@ def tune(trainer, folder, model, source, classes):
     run(trainer, "import", model, f"--out={net}", f"--weights={weights}", "--train",
         f"--classes={classes}", f"--source={source}", f"--batch={TUNED_IMAGES}", "--force")
     _, log = run(trainer, "train", f"--solver={folder / 'tuned_solver.prototxt'}",
-                 f"--weights={weights}", "--set", "max_iter=20", "--set", "display=1",
-                 f"--limit={TUNED_IMAGES}", f"--run={record}")
+                 f"--weights={weights}", "--set", "max_iter=20", "--set", "display=1", "--set",
+                 f"base_lr={TUNED_RATE}", f"--limit={TUNED_IMAGES}", f"--run={record}")
     losses = losses_of(log)
     pack, exported = folder / "tuned.trainer", folder / "tuned.onnx"
     run(trainer, "pack", f"--run={record}", f"--out={pack}")

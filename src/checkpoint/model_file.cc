@@ -32,6 +32,21 @@ std::string FindTensorNames(const std::string& net_file) {
   return Exists(path) ? path : "";
 }
 
+// Throws kData for the files of other programs that have to be converted, with the command.
+void RefuseOtherPrograms(const std::string& path) {
+  if (path.ends_with(".onnx")) {
+    throw Error(ErrorCode::kData, {path},
+                Join("this is a model in the format ONNX; make a net and weights of it: trainer "
+                     "import ",
+                     FileNameOf(path), " --out=net.prototxt --weights=net.caffemodel"));
+  }
+  if (path.ends_with(".pth") || path.ends_with(".pt")) {
+    throw Error(ErrorCode::kData, {path},
+                "this is a file of PyTorch, which only Python reads; save the weights there: "
+                "safetensors.torch.save_file(model.state_dict(), 'weights.safetensors')");
+  }
+}
+
 }  // namespace
 
 std::string& TensorNamesFile() {
@@ -96,6 +111,7 @@ caffe::NetParameter ReadModel(const std::string& path, const std::string& net_fi
 }
 
 caffe::NetParameter ReadModelAsWritten(const std::string& path, const std::string& net_file) {
+  RefuseOtherPrograms(path);
   if (IsTensorFile(path)) {
     const bool must = !TensorNamesFile().empty();
     return ReadTensorModel(path, must ? TensorNamesFile() : FindTensorNames(net_file), must);

@@ -206,6 +206,11 @@ NetSpec BuildNet(caffe::NetParameter proto, const std::string& file, const Parse
 }
 
 NetSpec ReadNet(const std::string& path) {
+  if (path.ends_with(".onnx")) {
+    throw Error(ErrorCode::kConfig, {path},
+                "this is a model in the format ONNX, not a net in prototxt; make one of it with "
+                "'trainer import'");
+  }
   caffe::NetParameter proto;
   std::unique_ptr<ParsedText> text = ParseText(path, &proto);
   NetSpec spec = BuildNet(std::move(proto), path, &text->tree);

@@ -40,7 +40,9 @@ void InferenceNet::LoadAllWeights(std::span<const std::string> files) {
   if (missing.empty()) return;
   throw Error(ErrorCode::kData, {JoinList(files)},
               EscapeControl(Join("the weights of ", Counted(missing.size(), "layer"),
-                                 " of the net are missing: ", FirstNames(missing))));
+                                 " of the net are missing: ", FirstNames(missing),
+                                 "; use the net that these weights were trained with, as "
+                                 "'trainer deploy' makes it of the training net")));
 }
 
 void RequireBlobs(const Net& net, const std::string& flag, const std::vector<std::string>& blobs) {

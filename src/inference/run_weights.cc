@@ -1,6 +1,7 @@
 #include "trainer/inference/run_weights.h"
 
 #include <glog/logging.h>
+#include <sys/stat.h>
 
 #include <optional>
 
@@ -19,6 +20,23 @@ std::string ResolveRunPath(const std::string& folder, const std::string& name) {
   return JoinPath(RunDirectory(folder).ReadInfo().folder, name);
 }
 
+namespace {
+
+// Warns if the file was written after the run had ended, as by another run with the same
+// snapshot_prefix.
+void WarnOfOtherRun(const RunMetrics& history, const std::string& folder, const std::string& file) {
+  constexpr double kMinute = 60;  // the last snapshot follows the last line of the record
+  struct stat info {};
+  if (!history.ended || history.last_time <= 0 || stat(file.c_str(), &info) != 0) return;
+  if (static_cast<double>(info.st_mtim.tv_sec) < history.last_time + kMinute) return;
+  LOG(WARNING) << EscapeControl(Join(
+      file, " was written after the run ", folder,
+      " had ended. If another run with the same snapshot_prefix wrote it, these are the weights "
+      "of that run"));
+}
+
+}  // namespace
+
 std::string ChooseRunWeights(const std::string& folder, const std::string& doing) {
   if (!IsDirectory(folder)) ThrowNotARun(folder);
   const RunMetrics history = ReadRunMetrics(folder);
@@ -27,20 +45,23 @@ std::string ChooseRunWeights(const std::string& folder, const std::string& doing
                 "this run has not saved a snapshot yet; give the weights with --weights=FILE");
   }
   const auto& [newest_iter, newest] = history.weights.back();
-  const std::optional<BestTest> best = BestTestOf(history, BestOutputOf(folder));
-  if (!best) return ResolveRunPath(folder, newest);
-  const std::string what = Join("the best test of the run, ", best->output, " ",
-                                static_cast<float>(best->value), " at iteration ", best->iter);
-  const std::string file = ResolveRunPath(folder, best->weights);
-  if (!file.empty() && Exists(file)) {
-    LOG(INFO) << EscapeControl(Join(doing, " the weights of ", what, ": ", file));
-    return file;
+  std::string file = ResolveRunPath(folder, newest);
+  if (const std::optional<BestTest> best = BestTestOf(history, BestOutputOf(folder))) {
+    const std::string what = Join("the best test of the run, ", best->output, " ",
+                                  static_cast<float>(best->value), " at iteration ", best->iter);
+    const std::string of_best = ResolveRunPath(folder, best->weights);
+    if (!of_best.empty() && Exists(of_best)) {
+      LOG(INFO) << EscapeControl(Join(doing, " the weights of ", what, ": ", of_best));
+      file = of_best;
+    } else {
+      LOG(WARNING) << EscapeControl(
+          Join("there is no snapshot of ", what, "; ", LowerCase(doing),
+               " the newest one instead, of iteration ", newest_iter,
+               " (to keep the best: set keep_best: 1, with a snapshot at each test)"));
+    }
   }
-  LOG(WARNING) << EscapeControl(
-      Join("there is no snapshot of ", what, "; ", LowerCase(doing),
-           " the newest one instead, of iteration ", newest_iter,
-           " (to keep the best: set keep_best: 1, with a snapshot at each test)"));
-  return ResolveRunPath(folder, newest);
+  WarnOfOtherRun(history, folder, file);
+  return file;
 }
 
 }  // namespace trainer

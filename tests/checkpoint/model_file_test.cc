@@ -200,6 +200,17 @@ TEST(ModelFileTest, RefusesASolverState) {
   EXPECT_THAT(message, HasSubstr("this is a solver state, not a weights file"));
 }
 
+TEST(ModelFileTest, FilesOfOtherProgramsNameTheWayToConvertThem) {
+  const TempFolder folder;
+  for (const auto& [name, way] : {std::pair("m.onnx", "trainer import m.onnx --out="),
+                                  std::pair("m.pth", "safetensors.torch.save_file(")}) {
+    WriteText(folder / name, "bytes");
+    const auto [code, message] = ErrorOf([&] { ReadModel(folder / name); });
+    EXPECT_EQ(code, ErrorCode::kData);
+    EXPECT_THAT(message, HasSubstr(way));
+  }
+}
+
 TEST(ModelFileTest, NamesAMissingFileAndAFolder) {
   const TempFolder folder;
   EXPECT_EQ(ErrorOf([&] { ReadModel(folder / "none"); }).first, ErrorCode::kNoInput);

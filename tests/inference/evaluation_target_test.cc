@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 
 #include "support/error_of.h"
@@ -72,6 +73,21 @@ TEST_F(EvaluationTargetTest, TheNewestWeightsReplaceThoseOfALostBestTest) {
   const LogCollector log;
   EXPECT_THAT(Resolve().weights, ElementsAre(folder_ / "snap_iter_20.caffemodel"));
   EXPECT_THAT(log.lines, Contains(HasSubstr("there is no snapshot of the best test of the run")));
+}
+
+TEST_F(EvaluationTargetTest, WeightsThatAreNewerThanTheRunAreReported) {
+  const std::string lines = ReadText(run_ + "/metrics.jsonl");
+  const auto is_reported = [&](const std::string& end_seconds) {
+    WriteText(run_ + "/metrics.jsonl", lines + R"({"event": "end", "iter": 20, "time": )" +
+                                           end_seconds + ", \"stopped_early\": false}\n");
+    const LogCollector log;
+    Resolve();
+    return std::ranges::any_of(log.lines, [](const std::string& line) {
+      return line.find("If another run with the same snapshot_prefix wrote it") != line.npos;
+    });
+  };
+  EXPECT_TRUE(is_reported("1000000000"));   // in 2001
+  EXPECT_FALSE(is_reported("4000000000"));  // in 2096
 }
 
 TEST_F(EvaluationTargetTest, GivenWeightsWin) {

@@ -234,7 +234,9 @@ TEST(ImportHostileTest, ExternalDataStaysInTheFolderOfTheModel) {
   EXPECT_THAT(message("w.bin", "-1", "16"), HasSubstr("which is not a number of bytes"));
   EXPECT_THAT(message("w.bin", "18446744073709551615", "16"), HasSubstr("which has only 20 bytes"));
   EXPECT_THAT(message("w.bin", "4", "8"), HasSubstr("it has 8 bytes of 4-byte numbers"));
-  EXPECT_EQ(ErrorOf([&] { import("none.bin", "0", "16"); }).first, ErrorCode::kNoInput);
+  const auto [code, missing] = ErrorOf([&] { import("none.bin", "0", "16"); });
+  EXPECT_EQ(code, ErrorCode::kNoInput);
+  EXPECT_THAT(missing, HasSubstr("which has the weights of m.onnx; copy it next to the model"));
 }
 
 }  // namespace

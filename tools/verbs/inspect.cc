@@ -55,7 +55,7 @@ class InspectVerb final : public Verb {
                                           : ReadClassNames(class_names_, classes);
     options_.preprocess = ResolvePreprocessOptions(image_flags_, target.net);
     options_.preprocess.oversample = false;
-    net.LoadWeights(target.weights);
+    net.LoadAllWeights(target.weights);
     const InspectionPage page = Inspect(net, options_);
     WriteWhole(out_, ToHtml(page));
     std::cout << EscapeControl(Join(out_, ": ", Counted(page.outputs.size(), "output"),

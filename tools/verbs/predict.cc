@@ -74,7 +74,7 @@ class Predict final : public Verb {
     run_.names = class_names_.empty()
                      ? ReadClassNamesOfRun(target.class_names, classifier.classes())
                      : ReadClassNames(class_names_, classifier.classes());
-    net.LoadWeights(target.weights);
+    net.LoadAllWeights(target.weights);
     return RunPredictions(classifier, paths, run_);
   }
 

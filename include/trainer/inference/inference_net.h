@@ -42,7 +42,7 @@ class InferenceNet {
   // fillers. Throws as ReadModel and WeightLoader::Copy do.
   std::vector<std::string> LoadWeights(std::span<const std::string> files);
   // Loads weights as LoadWeights does, but throws kData if a layer's weights are missing. Use it
-  // for a net that is written to a file, or that serves predictions without a log.
+  // for a net that is written to a file, or that makes predictions.
   void LoadAllWeights(std::span<const std::string> files);
 
  private:

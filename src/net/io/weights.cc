@@ -55,8 +55,8 @@ void CheckBlobs(const caffe::LayerParameter& layer, const Node& node, const std:
                 const CopyOptions& options) {
   if (IsComplete(layer, node)) return;
   throw Error(ErrorCode::kData, {file},
-              Join("layer '", layer.name(), "' has ", layer.blobs_size(), " blobs in the file and ",
-                   node.params.size(), " in the net", Advice(node, options)));
+              Join("layer '", layer.name(), "' has ", Counted(layer.blobs_size(), "blob"),
+                   " in the file and ", node.params.size(), " in the net", Advice(node, options)));
 }
 
 // Returns the first difference of size between the layer in the file and the node, "1000 -> 10", or
@@ -192,9 +192,9 @@ std::vector<std::string> WeightMismatches(const caffe::NetParameter& source,
     if (!IsComplete(layer, node)) {
       differences.push_back(layer.blobs_size() == 0
                                 ? Join("layer '", name, "' is not in the file")
-                                : Join("layer '", name, "' has ", layer.blobs_size(),
-                                       " blobs in the file and ", node.params.size(),
-                                       " in the net"));
+                                : Join("layer '", name, "' has ",
+                                       Counted(layer.blobs_size(), "blob"), " in the file and ",
+                                       node.params.size(), " in the net"));
       continue;
     }
     for (int i = 0; i < layer.blobs_size(); ++i) {

@@ -191,7 +191,13 @@ class TensorReader {
                   "'; external data must be in the folder of the model: move the file there and "
                   "save the model again"));
     }
-    const RandomAccessFile file(JoinPath(FolderOf(path_), location));
+    const std::string external = JoinPath(FolderOf(path_), location);
+    if (IsMissing(external)) {
+      throw Error(ErrorCode::kNoInput, {external},
+                  EscapeControl(Join("the file is missing, which has the weights of ",
+                                     FileNameOf(path_), "; copy it next to the model")));
+    }
+    const RandomAccessFile file(external);
     const uint64_t offset = Bytes("offset").value_or(0);
     const uint64_t left = offset <= file.bytes() ? file.bytes() - offset : 0;
     const uint64_t length = Bytes("length").value_or(left);

@@ -183,8 +183,8 @@ LayerParameter MakeDataLayer(const LayerParameter& input, const FineTuneOptions&
 }
 
 // Lets the convolution of the image learn as fast as in the model. TakeCaffePixels divided its
-// weights by about 255 * 0.226, so that their gradients are larger by this factor, and the rate that
-// suits the other layers would destroy these weights in a few steps.
+// weights by about 255 * 0.226, so that their gradients are larger by this factor, and the rate
+// that suits the other layers would destroy these weights in a few steps.
 void KeepPaceOfImageLayer(const std::string& image, caffe::NetParameter* net) {
   constexpr float kScale = 255 * 0.226f;
   for (LayerParameter& layer : *net->mutable_layer()) {

@@ -12,12 +12,15 @@
 #include "trainer/base/file/file.h"
 #include "trainer/base/text/parse_number.h"
 #include "trainer/base/text/text.h"
+#include "trainer/checkpoint/export_weights.h"
 #include "trainer/checkpoint/model_file.h"
 #include "trainer/checkpoint/tensor_model.h"
 #include "trainer/inference/export/export_net.h"
 #include "trainer/inference/predict/image_input_flags.h"
 #include "trainer/onnx/onnx_file.h"
 #include "trainer/run/new_project/new_project.h"
+#include "trainer/storage/cursor.h"
+#include "trainer/storage/datum.h"
 #include "trainer/storage/format.h"
 
 namespace trainer {
@@ -43,6 +46,12 @@ std::string WithComment(const std::string& comment, const caffe::NetParameter& n
 
 // Throws kUsage for flags that do not fit each other.
 void CheckImportOptions(const ImportModelOptions& options) {
+  if (!IsNamedAsWeights(options.weights)) {
+    throw Error(
+        ErrorCode::kUsage,
+        EscapeControl(Join("--weights=", options.weights,
+                           ": the name must end in .caffemodel, .safetensors, .npz or .h5")));
+  }
   const FineTuneOptions& tune = options.tune;
   const bool has_training = tune.classes > 0 || !tune.source.empty() || !tune.test_source.empty();
   if (!options.train && has_training) {
@@ -72,6 +81,37 @@ FineTuneOptions ReadTuning(const ImportModelOptions& options) {
                      tune.source, " train_lmdb"));
   }
   return tune;
+}
+
+// Throws as Cursor and DatumParser do if the first record of a set cannot be read, and kConfig if
+// it is smaller than the image of the net.
+void CheckRecords(const std::string& format, const std::string& path,
+                  const caffe::TransformationParameter& transform) {
+  const std::unique_ptr<Cursor> cursor = OpenCursor(format, path);
+  DatumParser parser;
+  const DatumView& record = parser.Parse(path, cursor->Key(), cursor->Value());
+  const uint32_t size = transform.crop_size();
+  const int64_t height = transform.has_crop_h() ? transform.crop_h() : size;
+  const int64_t width = transform.has_crop_w() ? transform.crop_w() : size;
+  if (record.height >= height && record.width >= width) return;
+  throw Error(ErrorCode::kConfig, {path},
+              Join("the images have ", record.height, " x ", record.width,
+                   " pixels, but the net reads ", height, " x ", width,
+                   "; make the set with larger images (trainer dataset images "
+                   "--resize_height=",
+                   height, " --resize_width=", width,
+                   "), or import the model for smaller ones: --shape=", record.channels, ",",
+                   record.height, ",", record.width));
+}
+
+// Checks the sets of the Data layers of the net for training.
+void CheckSets(const caffe::NetParameter& net) {
+  for (const caffe::LayerParameter& layer : net.layer()) {
+    if (layer.type() != "Data") continue;
+    const caffe::DataParameter& data = layer.data_param();
+    CheckRecords(caffe::DataParameter::DB_Name(data.backend()), data.source(),
+                 layer.transform_param());
+  }
 }
 
 void RefuseToReplaceFiles(const ImportModelOptions& options) {
@@ -173,7 +213,10 @@ std::string ImportModel(const ImportModelOptions& options) {
   ImportedNet imported = ImportOnnx(model, options.model, sizes);
   const bool takes_pixels = ChoosePixels(options, &imported);
   FineTuneNet tuned;
-  if (options.train) tuned = MakeFineTuneNet(imported, tune, takes_pixels);
+  if (options.train) {
+    tuned = MakeFineTuneNet(imported, tune, takes_pixels);
+    CheckSets(tuned.net);
+  }
   const std::string name = FileNameOf(options.model);
   // The weights first, because they may be too large for their format.
   const std::string weights = WriteImportedWeights(options.weights, &imported);
@@ -191,7 +234,7 @@ std::string ImportModel(const ImportModelOptions& options) {
   WriteWhole(solver, FineTuneSolverText(tune, net, solver, options.weights, StemOf(options.out)));
   return text + Join(net, ": layer '", tuned.old_layer, "' is now '", tuned.new_layer, "', for ",
                      tune.classes, " classes\nnext: trainer train --solver=", solver,
-                     " --weights=", options.weights, " --freeze=all-but-last\n");
+                     " --weights=", options.weights, " --freeze=all-but-last --run=run\n");
 }
 
 }  // namespace trainer

@@ -167,7 +167,7 @@ TEST_F(BatchNormFilesTest, RefusesOtherCountsAndShapes) {
   EXPECT_THAT(ErrorOf([&] {
                 Load({{1, 2}});
               }).second,
-              HasSubstr("layer 'bn' has 1 blobs in the file and 5 in the net"));
+              HasSubstr("layer 'bn' has 1 blob in the file and 5 in the net"));
   EXPECT_THAT(ErrorOf([&] {
                 Load({{1, 2, 3}, {1, 2, 3}, {1}});
               }).second,

@@ -63,6 +63,24 @@ TEST(PredictTest, PrintsAsCaffesExampleDoes) {
                    "[01]\\.[0-9]{4} - \"[a-z0-9 ]+\"\n[01]\\.[0-9]{4} - \"[a-z0-9 ]+\"\n){3}"));
 }
 
+TEST(PredictTest, WeightsOfAnotherNetAreRefused) {
+  const AnswerJob job;
+  std::string net = ReadText(job.folder() / "deploy.prototxt");
+  net.replace(net.find("\"ip\""), 4, "\"score\"");
+  WriteText(job.folder() / "other.prototxt", net);
+  const Outcome outcome = job.Predict({"--model=other.prototxt", "0.pgm"});
+  EXPECT_EQ(outcome.exit_code, 65) << outcome.err;
+  EXPECT_THAT(outcome.Errors(), ElementsAre(HasSubstr("no layer")));
+  WriteText(job.folder() / "more.prototxt",
+            ReadText(job.folder() / "deploy.prototxt") +
+                "layer { name: 'more' type: 'InnerProduct' bottom: 'prob' top: 'more' "
+                "inner_product_param { num_output: 2 } }");
+  const Outcome more = job.Predict({"--model=more.prototxt", "--output=more", "0.pgm"});
+  EXPECT_EQ(more.exit_code, 65) << more.err;
+  EXPECT_THAT(more.Errors(), ElementsAre(HasSubstr("the weights of 1 layer of the net are missing: "
+                                                   "more; use the net")));
+}
+
 TEST(PredictTest, TheExitCodeIsThatOfTheFirstImageThatCannotBeRead) {
   const AnswerJob job;
   WriteText(job.folder() / "bad.jpg", "no image");

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
+
 #include "in_process.h"
 #include "job.h"
 #include "onnx/test_model.h"
@@ -98,10 +100,22 @@ TEST_F(ImportVerbTest, ANetForAnotherTaskLearns) {
 TEST_F(ImportVerbTest, FlagsThatDoNotFitAreRefused) {
   WriteDigitsModel();
   ExpectRefused(Run({"import", "--out=net.prototxt", "--weights=w"}), 64, "needs MODEL");
+  ExpectRefused(Import({"--weights=w.pth"}), 64,
+                "--weights=w.pth: the name must end in .caffemodel");
   ExpectRefused(Import({"--classes=10"}), 64, "give --train, too");
   ExpectRefused(Import({"--train"}), 64, "--train needs --classes=N");
   ExpectRefused(Import({"--pixels=torchvision"}), 64, "is not a color image");
   ExpectRefused(Import({"--shape=3,28,28"}), 65, "does not fit its input 1x3x28x28");
+}
+
+TEST_F(ImportVerbTest, TheTrainingSetMustExistAndFitTheNet) {
+  WriteDigitsModel();
+  ExpectRefused(Import({"--train", "--classes=10", "--source=none_lmdb"}), 66, "none_lmdb");
+  std::filesystem::create_directories(folder_ / "small/0");
+  folder_.Write("small/0/a.pgm", "P5 20 24 255\n" + std::string(480, 'x'));
+  ASSERT_EQ(Run({"dataset", "images", "small", "small_lmdb", "--gray"}).exit_code, 0);
+  ExpectRefused(Import({"--train", "--classes=10", "--source=small_lmdb"}), 78,
+                "the images have 24 x 20 pixels, but the net reads 28 x 28");
 }
 
 TEST_F(ImportVerbTest, FilesThatAreNotModelsAreRefused) {

@@ -26,9 +26,9 @@ struct ExportedNet {
 // Parses "3,227,227", the value of --shape. Throws kUsage if a length is not a positive number.
 Shape ParseItemShape(const std::string& text);
 
-// Converts `net` by MakeInferenceSpec, and sets the shapes of its Input layers. A net without data for
-// tests gets the input of its training data. `device` plans the training net for the shapes. Throws as MakeInferenceSpec, and as Net if a shape is needed and the
-// data is not there.
+// Converts `net` by MakeInferenceSpec, and sets the shapes of its Input layers. A net without data
+// for tests gets the input of its training data. `device` plans the training net for the shapes.
+// Throws as MakeInferenceSpec, and as Net if a shape is needed and the data is not there.
 ExportedNet ExportNet(const NetSpec& net, const Device& device, const ExportOptions& options);
 
 // Returns the prototxt, with the comment on preprocessing in the first line.

@@ -22,8 +22,8 @@ struct InferenceSpecOptions {
 // Throws kConfig if no layer remains or an output does not exist.
 caffe::NetParameter MakeInferenceSpec(const NetSpec& net, const InferenceSpecOptions& options);
 
-// Returns the net, where the data layers of training are also in the TEST net if that has no data of
-// its own, as in nets that are trained without tests. `net` must outlive the result.
+// Returns the net, where the data layers of training are also in the TEST net if that has no data
+// of its own, as in nets that are trained without tests. `net` must outlive the result.
 NetSpec WithDataForTests(const NetSpec& net, const caffe::NetState& state);
 
 // Returns the tops of the Input layers that have no shape yet.
