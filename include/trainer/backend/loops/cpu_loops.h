@@ -7,6 +7,12 @@
 #include "trainer/backend/loops/parallel_for.h"
 #include "trainer/base/host_device.h"
 
+// nvcc hands GCC's pragmas on to g++, but warns that it does not know them.
+#ifdef __NVCC__
+#pragma nv_diagnostic push
+#pragma nv_diag_suppress 1675
+#endif
+
 namespace trainer {
 
 // Returns how many pieces of `work` elements each justify a thread of their own.
@@ -89,3 +95,7 @@ void CpuRows(int64_t rows, int64_t length, F f) {
 }
 
 }  // namespace trainer
+
+#ifdef __NVCC__
+#pragma nv_diagnostic pop
+#endif
