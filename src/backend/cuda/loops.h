@@ -60,6 +60,10 @@ struct ThreadRow {
   HD void ForEach(const F& f) const {
     for (int64_t i = 0; i < length; ++i) f(i);
   }
+  template <class F, class G>
+  HD void StoreEach(const F& value, const G& store) const {
+    map_internal::StoreAhead(0, 1, length, value, store);
+  }
   template <class F>
   HD void Once(const F& f) const {
     f();

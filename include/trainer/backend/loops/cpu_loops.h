@@ -76,6 +76,13 @@ struct CpuRow {
     for (int64_t i = 0; i < length; ++i) f(i);
   }
 
+  // Calls store(i, value(i)) for each element i of the row. A GPU computes some values before it
+  // stores the first one, so value(i) must not depend on what `store` writes for other elements.
+  template <class F, class G>
+  HD void StoreEach(const F& value, const G& store) const {
+    for (int64_t i = 0; i < length; ++i) store(i, value(i));
+  }
+
   // Runs f once for the row, for example to store its result.
   template <class F>
   HD void Once(const F& f) const {
