@@ -69,12 +69,12 @@ struct NumberOf {
 };
 
 // Returns f(at + c - half) + ... + f(at + c + half), without terms outside the channels.
-template <class F>
-HD float SumAround(const F& f, int64_t at, int64_t c, int64_t channels, int64_t half) {
-  const int64_t first = c < half ? 0 : c - half;
-  const int64_t last = c + half < channels ? c + half : channels - 1;
+template <class F, class Index>
+HD float SumAround(const F& f, Index at, Index c, Index channels, Index half) {
+  const Index first = c < half ? 0 : c - half;
+  const Index last = c + half < channels ? c + half : channels - 1;
   float s = 0;
-  for (int64_t i = first; i <= last; ++i) s += f(at + i);
+  for (Index i = first; i <= last; ++i) s += f(at + i);
   return s;
 }
 

@@ -9,11 +9,11 @@
 
 namespace trainer {
 
-// Returns whether all positions in an image fit the int32_t that these functors use.
+// Returns whether all positions and channels of an image fit the int32_t that these functors use.
 inline bool PoolFits32Bits(const PoolDesc& d) {
   constexpr int64_t kMax = int64_t{1} << 30;
   return d.in_h + d.kernel_h + d.pad_h < kMax && d.in_w + d.kernel_w + d.pad_w < kMax &&
-         d.in_h * d.in_w < kMax && d.out_h * d.out_w < kMax &&
+         d.in_h * d.in_w < kMax && d.out_h * d.out_w < kMax && d.channels < kMax &&
          std::max(d.stride_h, d.stride_w) < kMax;
 }
 

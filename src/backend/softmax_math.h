@@ -20,8 +20,8 @@ struct SoftmaxRow {
     const float top = row.Max([&](int64_t i) { return Load(x[at + i * step]); });
     const float sum = row.Sum([&](int64_t i) { return Exp(Load(x[at + i * step]) - top); });
     const float scale = 1 / sum;
-    row.ForEach(
-        [&](int64_t i) { Store(y[at + i * step], Exp(Load(x[at + i * step]) - top) * scale); });
+    row.StoreEach([&](int64_t i) { return Exp(Load(x[at + i * step]) - top) * scale; },
+                  [&](int64_t i, float value) { Store(y[at + i * step], value); });
   }
 };
 
@@ -38,10 +38,9 @@ struct SoftmaxGradientRow {
     const int64_t at = rows.Start(row.index), step = kContiguous ? 1 : rows.inner;
     const float dot =
         row.Sum([&](int64_t i) { return Load(dy[at + i * step]) * Load(y[at + i * step]); });
-    row.ForEach([&](int64_t i) {
-      const int64_t k = at + i * step;
-      Store(dx[k], Load(y[k]) * (Load(dy[k]) - dot));
-    });
+    row.StoreEach(
+        [&](int64_t i) { return Load(y[at + i * step]) * (Load(dy[at + i * step]) - dot); },
+        [&](int64_t i, float value) { Store(dx[at + i * step], value); });
   }
 };
 

@@ -76,6 +76,9 @@ TEST_P(NormTest, LrnAndItsGradientAreThoseOfTheFormula) {
        {LrnDesc{.shape = {2, 12, 5, 4}}, LrnDesc{.shape = {2, 12, 5, 4}, .half = 1},
         LrnDesc{.shape = {1, 6, 3, 2}, .half = 20, .beta = 0.5f}, LrnDesc{.shape = {1, 1030, 2, 1}},
         LrnDesc{.shape = {1, 1030, 3, 3}, .half = 3}, LrnDesc{.shape = {1, 4100, 1, 1}},
+        LrnDesc{.shape = {2, 12, 5, 4}, .half = 3}, LrnDesc{.shape = {1, 2048, 1, 3}, .half = 4},
+        LrnDesc{.shape = {2, 4, 30, 20}, .half = 4}, LrnDesc{.shape = {2, 12, 5, 4}, .half = 5},
+        LrnDesc{.shape = {2, 3, 5, 4}, .half = int64_t{1} << 40},
         LrnDesc{.shape = {2, 3, 6, 5}, .across = false, .half = 1}}) {
     d.factor = 0.2f;
     d.dtype = GetParam();

@@ -31,11 +31,11 @@ inline dim3 PixelThreads(int64_t channels, int64_t rows) {
 // once per row only.
 template <class F>
 __global__ void __launch_bounds__(map_internal::kBlock, 4)
-    ImagesKernel(F f, int64_t rows, int64_t height, int64_t width, int64_t channels) {
+    ImagesKernel(F f, int64_t rows, int64_t height, int32_t width, int32_t channels) {
   for (int64_t row = blockIdx.x; row < rows; row += gridDim.x) {
     const int64_t n = row / height, h = row % height;
-    for (int64_t w = threadIdx.y; w < width; w += blockDim.y) {
-      for (int64_t c = threadIdx.x; c < channels; c += blockDim.x) f(n, h, w, c);
+    for (auto w = static_cast<int32_t>(threadIdx.y); w < width; w += blockDim.y) {
+      for (auto c = static_cast<int32_t>(threadIdx.x); c < channels; c += blockDim.x) f(n, h, w, c);
     }
   }
 }
@@ -59,6 +59,10 @@ struct ThreadRow {
   template <class F>
   HD void ForEach(const F& f) const {
     for (int64_t i = 0; i < length; ++i) f(i);
+  }
+  template <class F, class G>
+  HD void StoreEach(const F& value, const G& store) const {
+    map_internal::StoreAhead(0, 1, length, value, store);
   }
   template <class F>
   HD void Once(const F& f) const {
@@ -112,14 +116,14 @@ class Loops {
     ForEach(rows, loops_internal::RowOfThread<F>{f, length});
   }
 
-  // Calls f(image, h, w, channel) for each element of images. The calls must not depend on each
-  // other.
+  // Calls f(image, h, w, channel) for each element of images, whose width and channels must be
+  // below 2^30. The calls must not depend on each other.
   template <class F>
   void ForImages(int64_t images, int64_t height, int64_t width, int64_t channels, F f) const {
     if (images * height * width * channels == 0) return;
     Launch(*device_, loops_internal::ImagesKernel<F>, loops_internal::Blocks(images * height),
-           loops_internal::PixelThreads(channels, width), f, images * height, height, width,
-           channels);
+           loops_internal::PixelThreads(channels, width), f, images * height, height,
+           static_cast<int32_t>(width), static_cast<int32_t>(channels));
   }
 
  private:

@@ -88,9 +88,9 @@ struct LossGradientRow {
     const float scale = c < 0 ? 0.0f : *weight / *normalizer;
     const float spread = target.smoothing / static_cast<float>(row.length);
     const float all = target.Sum(row, c, spread);
-    row.ForEach([&](int64_t i) {
-      dx[at + i * step] = (all * prob[at + i * step] - target.At(i, c, spread)) * scale;
-    });
+    row.StoreEach(
+        [&](int64_t i) { return (all * prob[at + i * step] - target.At(i, c, spread)) * scale; },
+        [&](int64_t i, float value) { dx[at + i * step] = value; });
   }
 };
 

@@ -38,10 +38,12 @@ struct LayerNormStandardize {
       mean[row.index] = m;
       inverse[row.index] = v;
     });
-    row.ForEach([&](int64_t i) {
-      const float z = (Load(x[at + i * step]) - m) * v;
-      Store(y[at + i * step], factor == nullptr ? z : z * factor[i] + offset[i]);
-    });
+    row.StoreEach(
+        [&](int64_t i) {
+          const float z = (Load(x[at + i * step]) - m) * v;
+          return factor == nullptr ? z : z * factor[i] + offset[i];
+        },
+        [&](int64_t i, float value) { Store(y[at + i * step], value); });
   }
 };
 
@@ -65,8 +67,8 @@ struct LayerNormInputGradient {
     };
     const float mean_dz = row.Sum(dz) * by;
     const float mean_dzz = row.Sum([&](int64_t i) { return dz(i) * z(i); }) * by;
-    row.ForEach(
-        [&](int64_t i) { Store(dx[at + i * step], (dz(i) - mean_dz - z(i) * mean_dzz) * v); });
+    row.StoreEach([&](int64_t i) { return (dz(i) - mean_dz - z(i) * mean_dzz) * v; },
+                  [&](int64_t i, float value) { Store(dx[at + i * step], value); });
   }
 };
 

@@ -17,7 +17,8 @@ struct RowSoftmax {
     const float top = row.Max([&](int64_t i) { return x[i * step]; });
     const float sum = row.Sum([&](int64_t i) { return Exp(x[i * step] - top); });
     const float scale = 1 / sum;
-    row.ForEach([&](int64_t i) { p[i * step] = Exp(x[i * step] - top) * scale; });
+    row.StoreEach([&](int64_t i) { return Exp(x[i * step] - top) * scale; },
+                  [&](int64_t i, float value) { p[i * step] = value; });
     return {top, sum};
   }
 };

@@ -7,6 +7,12 @@
 #include "trainer/backend/loops/parallel_for.h"
 #include "trainer/base/host_device.h"
 
+// nvcc hands GCC's pragmas on to g++, but warns that it does not know them.
+#ifdef __NVCC__
+#pragma nv_diagnostic push
+#pragma nv_diag_suppress 1675
+#endif
+
 namespace trainer {
 
 // Returns how many pieces of `work` elements each justify a thread of their own.
@@ -70,6 +76,13 @@ struct CpuRow {
     for (int64_t i = 0; i < length; ++i) f(i);
   }
 
+  // Calls store(i, value(i)) for each element i of the row. A GPU computes some values before it
+  // stores the first one, so value(i) must not depend on what `store` writes for other elements.
+  template <class F, class G>
+  HD void StoreEach(const F& value, const G& store) const {
+    for (int64_t i = 0; i < length; ++i) store(i, value(i));
+  }
+
   // Runs f once for the row, for example to store its result.
   template <class F>
   HD void Once(const F& f) const {
@@ -89,3 +102,7 @@ void CpuRows(int64_t rows, int64_t length, F f) {
 }
 
 }  // namespace trainer
+
+#ifdef __NVCC__
+#pragma nv_diagnostic pop
+#endif

@@ -110,6 +110,25 @@ __global__ void MapIndexedKernel(F f, int64_t n, int64_t fours, T* out, const Ts
   }
 }
 
+// Calls store(i, value(i)) for i = first, first + step, ... below `end`. It computes kAhead values
+// before it stores them, so that their reads overlap.
+template <class F, class G>
+HD void StoreAhead(int64_t first, int64_t step, int64_t end, const F& value, const G& store) {
+  for (; first < end; first += kAhead * step) {
+    float values[kAhead] = {};
+#pragma unroll
+    for (int k = 0; k < kAhead; ++k) {
+      const int64_t i = first + k * step;
+      if (i < end) values[k] = value(i);
+    }
+#pragma unroll
+    for (int k = 0; k < kAhead; ++k) {
+      const int64_t i = first + k * step;
+      if (i < end) store(i, values[k]);
+    }
+  }
+}
+
 // Elements of an array that a thread reads before it writes any.
 template <class T>
 struct Ahead {

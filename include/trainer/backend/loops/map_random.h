@@ -22,6 +22,17 @@ struct Blocks {
 
   // Processes elements [run, run + 1) * 4 * kBlocks.
   HD void operator()(int64_t run) const {
+#ifdef TRAINER_DEVICE_CODE
+    if constexpr (kBlocks == 1) {
+      if (run < fours) {  // reads before it draws, so that it draws while it waits
+        const map_internal::Four<T> read = map_internal::ReadFour(x, run);
+        const Philox4 words = PhiloxBlock(key, *pass, static_cast<uint64_t>(run));
+        map_internal::Four<float> drawn;
+        for (int k = 0; k < 4; ++k) drawn.x[k] = f(words.x[k], Load(read.x[k]));
+        return map_internal::WriteFour(drawn, y, run);
+      }
+    }
+#endif
     uint32_t words[4 * kBlocks];
     const uint32_t now = *pass;
     for (int b = 0; b < kBlocks; ++b) {
@@ -29,16 +40,6 @@ struct Blocks {
       for (int k = 0; k < 4; ++k) words[4 * b + k] = four.x[k];
     }
     const int64_t first = run * 4 * kBlocks;
-#ifdef TRAINER_DEVICE_CODE
-    if constexpr (kBlocks == 1) {
-      if (run < fours) {
-        const map_internal::Four<T> read = map_internal::ReadFour(x, run);
-        map_internal::Four<float> drawn;
-        for (int k = 0; k < 4; ++k) drawn.x[k] = f(words[k], Load(read.x[k]));
-        return map_internal::WriteFour(drawn, y, run);
-      }
-    }
-#endif
     for (int i = 0; i < 4 * kBlocks; ++i) Store(y[first + i], f(words[i], Load(x[first + i])));
   }
 };

@@ -51,6 +51,10 @@ struct WarpRow {
   __device__ void ForEach(const F& f) const {
     for (int64_t i = lane; i < length; i += 32) f(i);
   }
+  template <class F, class G>
+  __device__ void StoreEach(const F& value, const G& store) const {
+    StoreAhead(lane, 32, length, value, store);
+  }
   // Runs f on one thread of the warp.
   template <class F>
   __device__ void Once(const F& f) const {

@@ -1,163 +1,13 @@
 // Attention in tiles of scores that stay in shared memory. All products are plain loops in f32.
 
-#include <algorithm>
-
+#include "cuda/kernels/attention_tiles.h"
 #include "cuda/loops.h"
 #include "cuda/plans.h"
 #include "trainer/backend/loops/math.h"
+#include "trainer/base/error/error.h"
 
 namespace trainer::cuda {
 namespace {
-
-// A block of threads computes a tile of kScoreTile x kScoreTile scores, a thread kScorePart x
-// kScorePart of them. Products are summed in steps of kScoreDepth.
-constexpr int kScoreTile = 64, kScoreDepth = 16, kScorePart = 4;
-constexpr int kScoreSide = kScoreTile / kScorePart, kScoreThreads = kScoreSide * kScoreSide;
-
-// The shape of an attention, and the factor of its scores.
-struct AttentionSizes {
-  int64_t batch, length, heads, size;
-  bool causal;
-  float scale;
-
-  HD int64_t Tiles() const { return (length + kScoreTile - 1) / kScoreTile; }
-  HD bool IsVisible(int64_t query, int64_t key) const {
-    return query < length && key < length && (!causal || key <= query);
-  }
-};
-
-// The rows of one head: one per position, with `step` floats from one to the next.
-struct HeadRows {
-  const float* at;
-  int64_t step;
-};
-
-// Returns the rows of q (`which` is 0), k (1) or v (2), or of their gradients, of head number
-// `index`, counted over all items.
-template <class T>
-__device__ T* PackedHead(T* qkv, const AttentionSizes& sizes, int64_t index, int which) {
-  const int64_t c = sizes.heads * sizes.size;
-  return qkv + index / sizes.heads * sizes.length * 3 * c + which * c +
-         index % sizes.heads * sizes.size;
-}
-// Returns the rows of `out`, or of its gradient, of head number `index`.
-template <class T>
-__device__ T* OutputHead(T* out, const AttentionSizes& sizes, int64_t index) {
-  return out +
-         (index / sizes.heads * sizes.length * sizes.heads + index % sizes.heads) * sizes.size;
-}
-
-// The shared memory of a block: steps of the two factors of a score, a tile of scores or what is
-// computed from them, and a step of the rows that the tile multiplies.
-template <int kColumns>
-struct AttentionTiles {
-  float left[kScoreDepth][kScoreTile + 1], right[kScoreDepth][kScoreTile + 1];
-  float scores[kScoreTile][kScoreTile + 1];
-  float rows[kScoreDepth][kColumns];
-};
-
-// Loads columns [begin, begin + kScoreDepth) of the tile of rows from `first` on, with zeros
-// outside.
-__device__ void LoadColumns(const HeadRows& from, int64_t first, int64_t begin,
-                            const AttentionSizes& sizes, float tile[kScoreDepth][kScoreTile + 1]) {
-  for (int e = static_cast<int>(threadIdx.x); e < kScoreDepth * kScoreTile; e += kScoreThreads) {
-    const int d = e % kScoreDepth, r = e / kScoreDepth;
-    const bool inside = first + r < sizes.length && begin + d < sizes.size;
-    tile[d][r] = inside ? from.at[(first + r) * from.step + begin + d] : 0.0f;
-  }
-}
-
-// Sets sum[i][j] to the product of row y + i * kScoreSide of the tile of `a` and row x + j *
-// kScoreSide of the tile of `b`, for thread (y, x). Called by all threads of a block.
-template <int kColumns>
-__device__ void MultiplyRowTiles(const HeadRows& a, int64_t first_a, const HeadRows& b,
-                                 int64_t first_b, const AttentionSizes& sizes,
-                                 AttentionTiles<kColumns>& tiles,
-                                 float sum[kScorePart][kScorePart]) {
-  const int y = threadIdx.x / kScoreSide, x = threadIdx.x % kScoreSide;
-  for (int i = 0; i < kScorePart; ++i) {
-    for (int j = 0; j < kScorePart; ++j) sum[i][j] = 0;
-  }
-  for (int64_t begin = 0; begin < sizes.size; begin += kScoreDepth) {
-    LoadColumns(a, first_a, begin, sizes, tiles.left);
-    LoadColumns(b, first_b, begin, sizes, tiles.right);
-    __syncthreads();
-    for (int d = 0; d < kScoreDepth; ++d) {
-#pragma unroll
-      for (int i = 0; i < kScorePart; ++i) {
-#pragma unroll
-        for (int j = 0; j < kScorePart; ++j) {
-          sum[i][j] += tiles.left[d][y + i * kScoreSide] * tiles.right[d][x + j * kScoreSide];
-        }
-      }
-    }
-    __syncthreads();
-  }
-}
-
-// Adds to sum[i][j] the product of row y + i * kScoreSide of the tile of scores, or with
-// kTransposed of that column, and column `column` + x + j * kScoreSide of the tile of rows of
-// `from`. Called by all threads of a block, after the scores were written.
-template <int kColumns, bool kTransposed>
-__device__ void AddTileProduct(const HeadRows& from, int64_t first, int64_t column,
-                               const AttentionSizes& sizes, AttentionTiles<kColumns>& tiles,
-                               float sum[kScorePart][kColumns / kScoreSide]) {
-  const int y = threadIdx.x / kScoreSide, x = threadIdx.x % kScoreSide;
-  for (int begin = 0; begin < kScoreTile; begin += kScoreDepth) {
-    for (int e = static_cast<int>(threadIdx.x); e < kScoreDepth * kColumns; e += kScoreThreads) {
-      const int r = e / kColumns, c = e % kColumns;
-      const int64_t row = first + begin + r;
-      const bool inside = row < sizes.length && column + c < sizes.size;
-      tiles.rows[r][c] = inside ? from.at[row * from.step + column + c] : 0.0f;
-    }
-    __syncthreads();
-    for (int k = 0; k < kScoreDepth; ++k) {
-#pragma unroll
-      for (int i = 0; i < kScorePart; ++i) {
-        const int at = y + i * kScoreSide;
-        const float weight =
-            kTransposed ? tiles.scores[begin + k][at] : tiles.scores[at][begin + k];
-#pragma unroll
-        for (int j = 0; j < kColumns / kScoreSide; ++j) {
-          sum[i][j] += weight * tiles.rows[k][x + j * kScoreSide];
-        }
-      }
-    }
-    __syncthreads();
-  }
-}
-
-// Returns the sum or the maximum over the kScoreSide threads that share a row of a tile.
-__device__ float SumOfRow(float value) {
-  for (int step = kScoreSide / 2; step > 0; step /= 2) {
-    value += __shfl_xor_sync(~0u, value, step);
-  }
-  return value;
-}
-__device__ float MaxOfRow(float value) {
-  for (int step = kScoreSide / 2; step > 0; step /= 2) {
-    value = fmaxf(value, __shfl_xor_sync(~0u, value, step));
-  }
-  return value;
-}
-
-// Writes the tile of sums to rows [first, first + kScoreTile) and columns from `column` on, each
-// row times its factor.
-template <int kColumns>
-__device__ void StoreTile(const float sum[kScorePart][kColumns / kScoreSide],
-                          const float factor[kScorePart], int64_t first, int64_t column,
-                          const AttentionSizes& sizes, float* to, int64_t step) {
-  const int y = threadIdx.x / kScoreSide, x = threadIdx.x % kScoreSide;
-#pragma unroll
-  for (int i = 0; i < kScorePart; ++i) {
-    const int64_t row = first + y + i * kScoreSide;
-#pragma unroll
-    for (int j = 0; j < kColumns / kScoreSide; ++j) {
-      const int64_t c = column + x + j * kScoreSide;
-      if (row < sizes.length && c < sizes.size) to[row * step + c] = sum[i][j] * factor[i];
-    }
-  }
-}
 
 // Computes up to kColumns columns of the outputs of a tile of queries per block: blockIdx.x counts
 // the tiles of all heads, blockIdx.y the groups of columns.
@@ -165,22 +15,23 @@ template <int kColumns>
 __global__ void __launch_bounds__(kScoreThreads)
     AttentionForwardKernel(AttentionSizes sizes, const float* qkv, float* out, float* log_sums) {
   __shared__ AttentionTiles<kColumns> tiles;
-  const int64_t head = blockIdx.x / sizes.Tiles(), column = int64_t{blockIdx.y} * kColumns;
-  const int64_t first = blockIdx.x % sizes.Tiles() * kScoreTile;
-  const int64_t channels = sizes.heads * sizes.size;
+  const int tiles_of_head = sizes.Tiles(), block = static_cast<int>(blockIdx.x);
+  const int head = block / tiles_of_head, column = static_cast<int>(blockIdx.y) * kColumns;
+  const int first = block % tiles_of_head * kScoreTile;
+  const int channels = sizes.Channels();
   const HeadRows q{PackedHead(qkv, sizes, head, 0), 3 * channels};
   const HeadRows k{PackedHead(qkv, sizes, head, 1), 3 * channels};
   const HeadRows v{PackedHead(qkv, sizes, head, 2), 3 * channels};
   const int y = threadIdx.x / kScoreSide, x = threadIdx.x % kScoreSide;
   float result[kScorePart][kColumns / kScoreSide] = {}, sum[kScorePart] = {}, top[kScorePart];
   for (int i = 0; i < kScorePart; ++i) top[i] = -FLT_MAX;
-  const int64_t end = sizes.causal ? first + kScoreTile : sizes.length;
-  for (int64_t key = 0; key < end && key < sizes.length; key += kScoreTile) {
+  const int end = sizes.causal ? first + kScoreTile : sizes.length;
+  for (int key = 0; key < end && key < sizes.length; key += kScoreTile) {
     float score[kScorePart][kScorePart];
     MultiplyRowTiles(q, first, k, key, sizes, tiles, score);
 #pragma unroll
     for (int i = 0; i < kScorePart; ++i) {
-      const int64_t row = first + y + i * kScoreSide;
+      const int row = first + y + i * kScoreSide;
       float highest = -FLT_MAX, added = 0;
       for (int j = 0; j < kScorePart; ++j) {
         score[i][j] *= sizes.scale;
@@ -203,10 +54,10 @@ __global__ void __launch_bounds__(kScoreThreads)
   }
   float factor[kScorePart];
   for (int i = 0; i < kScorePart; ++i) {
-    const int64_t row = first + y + i * kScoreSide;
+    const int row = first + y + i * kScoreSide;
     factor[i] = 1 / sum[i];
     if (column == 0 && x == 0 && row < sizes.length) {
-      log_sums[head * sizes.length + row] = top[i] + logf(sum[i]);
+      log_sums[int64_t{head} * sizes.length + row] = top[i] + logf(sum[i]);
     }
   }
   StoreTile<kColumns>(result, factor, first, column, sizes, OutputHead(out, sizes, head), channels);
@@ -225,18 +76,17 @@ struct BackwardRows {
   HeadRows q, k, v, dout;
 
   __device__ BackwardRows(const AttentionOperands& in, int64_t head)
-      : q{PackedHead(in.qkv, in.sizes, head, 0), 3 * in.sizes.heads * in.sizes.size},
-        k{PackedHead(in.qkv, in.sizes, head, 1), 3 * in.sizes.heads * in.sizes.size},
-        v{PackedHead(in.qkv, in.sizes, head, 2), 3 * in.sizes.heads * in.sizes.size},
-        dout{OutputHead(in.dout, in.sizes, head), in.sizes.heads * in.sizes.size} {}
+      : q{PackedHead(in.qkv, in.sizes, head, 0), 3 * in.sizes.Channels()},
+        k{PackedHead(in.qkv, in.sizes, head, 1), 3 * in.sizes.Channels()},
+        v{PackedHead(in.qkv, in.sizes, head, 2), 3 * in.sizes.Channels()},
+        dout{OutputHead(in.dout, in.sizes, head), in.sizes.Channels()} {}
 };
 
 // Computes the thread's probabilities of a tile of scores and the gradients of the products q . k.
 // Called by all threads of a block.
 template <int kColumns>
 __device__ void ComputeScoreGradients(const AttentionOperands& in, const BackwardRows& rows,
-                                      int64_t head, int64_t query, int64_t key,
-                                      AttentionTiles<kColumns>& tiles,
+                                      int head, int query, int key, AttentionTiles<kColumns>& tiles,
                                       float p[kScorePart][kScorePart],
                                       float gradient[kScorePart][kScorePart]) {
   const int y = threadIdx.x / kScoreSide, x = threadIdx.x % kScoreSide;
@@ -244,7 +94,8 @@ __device__ void ComputeScoreGradients(const AttentionOperands& in, const Backwar
   MultiplyRowTiles(rows.dout, query, rows.v, key, in.sizes, tiles, gradient);
 #pragma unroll
   for (int i = 0; i < kScorePart; ++i) {
-    const int64_t row = query + y + i * kScoreSide, at = head * in.sizes.length + row;
+    const int row = query + y + i * kScoreSide;
+    const int64_t at = int64_t{head} * in.sizes.length + row;
     const float top = row < in.sizes.length ? in.log_sums[at] : 0.0f;
     const float mean = row < in.sizes.length ? in.delta[at] : 0.0f;
 #pragma unroll
@@ -274,11 +125,12 @@ template <int kColumns>
 __global__ void __launch_bounds__(kScoreThreads) AttentionKeyGradientKernel(AttentionOperands in) {
   __shared__ AttentionTiles<kColumns> tiles;
   const AttentionSizes& sizes = in.sizes;
-  const int64_t head = blockIdx.x / sizes.Tiles(), column = int64_t{blockIdx.y} * kColumns;
-  const int64_t key = blockIdx.x % sizes.Tiles() * kScoreTile;
+  const int tiles_of_head = sizes.Tiles(), block = static_cast<int>(blockIdx.x);
+  const int head = block / tiles_of_head, column = static_cast<int>(blockIdx.y) * kColumns;
+  const int key = block % tiles_of_head * kScoreTile;
   const BackwardRows rows(in, head);
   float dk[kScorePart][kColumns / kScoreSide] = {}, dv[kScorePart][kColumns / kScoreSide] = {};
-  for (int64_t query = sizes.causal ? key : 0; query < sizes.length; query += kScoreTile) {
+  for (int query = sizes.causal ? key : 0; query < sizes.length; query += kScoreTile) {
     float p[kScorePart][kScorePart], gradient[kScorePart][kScorePart];
     ComputeScoreGradients(in, rows, head, query, key, tiles, p, gradient);
     ShareTile(p, tiles);
@@ -287,7 +139,7 @@ __global__ void __launch_bounds__(kScoreThreads) AttentionKeyGradientKernel(Atte
     AddTileProduct<kColumns, true>(rows.q, query, column, sizes, tiles, dk);
   }
   const float ones[kScorePart] = {1, 1, 1, 1};
-  const int64_t step = 3 * sizes.heads * sizes.size;
+  const int step = 3 * sizes.Channels();
   StoreTile<kColumns>(dk, ones, key, column, sizes, PackedHead(in.dqkv, sizes, head, 1), step);
   StoreTile<kColumns>(dv, ones, key, column, sizes, PackedHead(in.dqkv, sizes, head, 2), step);
 }
@@ -299,12 +151,13 @@ __global__ void __launch_bounds__(kScoreThreads)
     AttentionQueryGradientKernel(AttentionOperands in) {
   __shared__ AttentionTiles<kColumns> tiles;
   const AttentionSizes& sizes = in.sizes;
-  const int64_t head = blockIdx.x / sizes.Tiles(), column = int64_t{blockIdx.y} * kColumns;
-  const int64_t query = blockIdx.x % sizes.Tiles() * kScoreTile;
+  const int tiles_of_head = sizes.Tiles(), block = static_cast<int>(blockIdx.x);
+  const int head = block / tiles_of_head, column = static_cast<int>(blockIdx.y) * kColumns;
+  const int query = block % tiles_of_head * kScoreTile;
   const BackwardRows rows(in, head);
   float dq[kScorePart][kColumns / kScoreSide] = {};
-  const int64_t end = sizes.causal ? query + kScoreTile : sizes.length;
-  for (int64_t key = 0; key < end && key < sizes.length; key += kScoreTile) {
+  const int end = sizes.causal ? query + kScoreTile : sizes.length;
+  for (int key = 0; key < end && key < sizes.length; key += kScoreTile) {
     float p[kScorePart][kScorePart], gradient[kScorePart][kScorePart];
     ComputeScoreGradients(in, rows, head, query, key, tiles, p, gradient);
     ShareTile(gradient, tiles);
@@ -312,7 +165,7 @@ __global__ void __launch_bounds__(kScoreThreads)
   }
   const float ones[kScorePart] = {1, 1, 1, 1};
   StoreTile<kColumns>(dq, ones, query, column, sizes, PackedHead(in.dqkv, sizes, head, 0),
-                      3 * sizes.heads * sizes.size);
+                      3 * sizes.Channels());
 }
 
 // Computes delta: the sum of out * dout over the head of one position.
@@ -330,12 +183,22 @@ struct HeadDots {
   }
 };
 
+// Returns the sizes as the kernels count them, in 32 bits.
+AttentionSizes Narrow(const AttentionDesc& desc) {
+  constexpr int64_t kMost = int64_t{1} << 30;
+  if (desc.length >= kMost || 3 * desc.Channels() >= kMost) {
+    throw Error(ErrorCode::kConfig,
+                "attention on a GPU supports less than 2^30 positions and 2^30 / 3 channels");
+  }
+  return {static_cast<int>(desc.length), static_cast<int>(desc.heads), static_cast<int>(desc.size),
+          desc.causal, desc.Scale()};
+}
+
 // Launches the kernels above, with wider blocks for heads of more than 64 numbers.
 class GpuAttention final : public AttentionPrimitive {
  public:
   GpuAttention(const Device& device, const AttentionDesc& desc)
-      : loops_(device), desc_(desc), sizes_{desc.batch, desc.length, desc.heads,
-                                            desc.size,  desc.causal, desc.Scale()} {}
+      : loops_(device), desc_(desc), sizes_(Narrow(desc)) {}
 
   std::string kernel() const override { return "tiles"; }
   size_t ScratchBytes() const override {

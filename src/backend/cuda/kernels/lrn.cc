@@ -11,57 +11,71 @@ namespace {
 constexpr int kLrnTile = 4096;
 constexpr int kShares = kLrnTile / map_internal::kBlock;  // elements of a tile per thread
 
-// A tensor cut into tiles.
-struct Tiles {
-  int64_t count, channels, tile;  // all in elements; a tile has whole pixels
+// Computes places in pixels without a division: the product is exact enough for a quotient below
+// kLrnTile.
+struct PixelPlaces {
+  int length = 1;  // of a pixel
+  float inverse = 1;
 
-  Tiles(int64_t numbers, int64_t length)
-      : count(numbers), channels(length), tile(kLrnTile / length * length) {}
-  // Returns the number of tiles.
-  HD int64_t Number() const { return (count + tile - 1) / tile; }
+  explicit PixelPlaces(int64_t pixel)
+      : length(static_cast<int>(pixel)), inverse(1 / static_cast<float>(pixel)) {}
+  // Returns the place in its pixel of element i of a tile.
+  HD int Of(int i) const {
+    return i - static_cast<int>((static_cast<float>(i) + 0.5f) * inverse) * length;
+  }
 };
 
-// Calls f(index in the tile, channel, k) for the thread's elements k = 0, 1, ... of the tile.
+// A tensor cut into tiles of whole pixels. All lengths are in elements, or in groups of four.
+struct Tiles {
+  int64_t count = 0;  // of the tensor
+  int tile = 1;
+  PixelPlaces places;
+
+  // `most` is the largest length of a tile.
+  Tiles(int64_t numbers, int64_t pixel, int most)
+      : count(numbers),
+        tile(most / static_cast<int>(pixel) * static_cast<int>(pixel)),
+        places(pixel) {}
+  // Returns the number of tiles.
+  HD int64_t Number() const { return (count + tile - 1) / tile; }
+  // Returns the length of tile t.
+  HD int Length(int64_t t) const {
+    const int64_t left = count - t * tile;
+    return left < tile ? static_cast<int>(left) : tile;
+  }
+};
+
+// Calls f(i) for each of the thread's elements of a tile.
 template <class F>
-__device__ void ForTile(int64_t length, int64_t channels, const F& f) {
+__device__ void ForTile(int length, const F& f) {
+#pragma unroll 2
+  for (int i = static_cast<int>(threadIdx.x); i < length; i += map_internal::kBlock) f(i);
+}
+
+// Loads `length` numbers to shared memory, as floats. Each thread loads its own elements.
+template <class T>
+__device__ void LoadTile(const T* x, int length, float* numbers) {
 #pragma unroll
   for (int k = 0; k < kShares; ++k) {
     const int i = k * map_internal::kBlock + static_cast<int>(threadIdx.x);
-    if (i < length) f(i, i % static_cast<int>(channels), k);
+    if (i < length) numbers[i] = Load(x[i]);
   }
-}
-
-// Calls f(index in the tile, channel) for the thread's elements, if nothing is kept in registers
-// per element.
-template <class F>
-__device__ void ForTileInTurn(int64_t length, int64_t channels, const F& f) {
-#pragma unroll 2
-  for (int i = static_cast<int>(threadIdx.x); i < length; i += map_internal::kBlock) {
-    f(i, i % static_cast<int>(channels));
-  }
-}
-
-// Loads the tile at offset `at` to shared memory, as floats, and returns its length. Called by all
-// threads of a block.
-template <class T>
-__device__ int64_t LoadTile(const T* x, const Tiles& tiles, int64_t at, float* numbers) {
-  const int64_t rest = tiles.count - at, length = rest < tiles.tile ? rest : tiles.tile;
-  ForTile(length, tiles.channels, [&](int i, int, int) { numbers[i] = Load(x[at + i]); });
-  __syncthreads();
-  return length;
 }
 
 // Computes y = x * base^-beta with base = k + factor * (sum of squares).
 template <class T, class Power>
-__global__ void __launch_bounds__(map_internal::kBlock)
-    LrnForwardKernel(const T* x, T* y, Tiles tiles, int64_t half, float k, float factor,
-                     Power power) {
+__global__ void __launch_bounds__(map_internal::kBlock, 4)
+    LrnForwardKernel(const T* x, T* y, Tiles tiles, int half, float k, float factor, Power power) {
   __shared__ float numbers[kLrnTile];
   const SquareOf<float> square{numbers};
   for (int64_t t = blockIdx.x; t < tiles.Number(); t += gridDim.x) {
-    const int64_t at = t * tiles.tile, length = LoadTile(x, tiles, at, numbers);
-    ForTileInTurn(length, tiles.channels, [&](int i, int c) {
-      const float base = k + factor * SumAround(square, i - c, c, tiles.channels, half);
+    const int64_t at = t * tiles.tile;
+    const int length = tiles.Length(t);
+    LoadTile(x + at, length, numbers);
+    __syncthreads();
+    ForTile(length, [&](int i) {
+      const int c = tiles.places.Of(i);
+      const float base = k + factor * SumAround(square, i - c, c, tiles.places.length, half);
       Store(y[at + i], numbers[i] * power.Norm(base));
     });
     __syncthreads();
@@ -71,61 +85,42 @@ __global__ void __launch_bounds__(map_internal::kBlock)
 // Computes dx = dy * base^-beta - slope * x * (sum of the neighbours' dy * x * base^(-beta - 1)).
 // Computing the base from x again is cheaper than storing it.
 template <class T, class Power>
-__global__ void __launch_bounds__(map_internal::kBlock, 2)
-    LrnBackwardKernel(const T* x, const T* dy, T* dx, Tiles tiles, int64_t half, float k,
-                      float factor, float slope, Power power) {
-  __shared__ float numbers[kLrnTile], shares[kLrnTile];
+__global__ void __launch_bounds__(map_internal::kBlock, 4)
+    LrnBackwardKernel(const T* x, const T* dy, T* dx, Tiles tiles, int half, float k, float factor,
+                      float slope, Power power) {
+  // `own` holds dy, and then dy * base^-beta.
+  __shared__ float numbers[kLrnTile], own[kLrnTile], shares[kLrnTile];
   const SquareOf<float> square{numbers};
   const NumberOf share{shares};
   for (int64_t t = blockIdx.x; t < tiles.Number(); t += gridDim.x) {
-    const int64_t at = t * tiles.tile, length = LoadTile(x, tiles, at, numbers);
-    float own[kShares];
-    ForTile(length, tiles.channels, [&](int i, int c, int n) {
-      const float base = k + factor * SumAround(square, i - c, c, tiles.channels, half);
+    const int64_t at = t * tiles.tile;
+    const int length = tiles.Length(t);
+    LoadTile(x + at, length, numbers);
+    LoadTile(dy + at, length, own);
+    __syncthreads();
+    ForTile(length, [&](int i) {
+      const int c = tiles.places.Of(i);
+      const float base = k + factor * SumAround(square, i - c, c, tiles.places.length, half);
       float norm, steep;
       power.Both(base, &norm, &steep);
-      const float grad = Load(dy[at + i]);
-      own[n] = grad * norm;
-      shares[i] = grad * numbers[i] * steep;
+      shares[i] = own[i] * numbers[i] * steep;
+      own[i] *= norm;
     });
     __syncthreads();
-    ForTile(length, tiles.channels, [&](int i, int c, int n) {
-      const float sum = SumAround(share, i - c, c, tiles.channels, half);
-      Store(dx[at + i], own[n] - slope * numbers[i] * sum);
+    ForTile(length, [&](int i) {
+      const int c = tiles.places.Of(i);
+      const float sum = SumAround(share, i - c, c, tiles.places.length, half);
+      Store(dx[at + i], own[i] - slope * numbers[i] * sum);
     });
     __syncthreads();
   }
 }
 
-// The usual sums, over five channels, for channels whose number four divides. A thread takes groups
-// of four neighbouring channels of a pixel, which share most of their terms.
-constexpr int64_t kUsualHalf = 2;
+// Sums over at most kMostHalf channels on each side, for channels whose number four divides. A
+// thread takes groups of four neighbouring channels of a pixel, which share most of their terms.
+constexpr int kMostHalf = 4;
 constexpr int kGroupsOfThread = 2, kTileGroups = kGroupsOfThread * map_internal::kBlock;
 using FourFloats = map_internal::Four<float>;
-
-// A tensor cut into tiles of whole pixels; all lengths are in groups of four channels.
-struct GroupTiles {
-  int64_t count = 0;         // of the tensor
-  int groups = 1, tile = 1;  // of a pixel, of a tile
-  float inverse_groups = 1;
-
-  GroupTiles(int64_t elements, int64_t channels)
-      : count(elements / 4),
-        groups(static_cast<int>(channels / 4)),
-        tile(kTileGroups / groups * groups),
-        inverse_groups(1 / static_cast<float>(groups)) {}
-  HD int64_t Number() const { return (count + tile - 1) / tile; }
-  // Returns the length of tile t.
-  HD int Length(int64_t t) const {
-    const int64_t left = count - t * tile;
-    return left < tile ? static_cast<int>(left) : tile;
-  }
-  // Returns the place in its pixel of group g of a tile. The product is exact enough for a quotient
-  // below kTileGroups, and takes less time than a division.
-  HD int InPixel(int g) const {
-    return g - static_cast<int>((static_cast<float>(g) + 0.5f) * inverse_groups) * groups;
-  }
-};
 
 template <class T>
 HD FourFloats LoadFour(const T* from, int64_t g) {
@@ -135,22 +130,22 @@ HD FourFloats LoadFour(const T* from, int64_t g) {
   return values;
 }
 
-// Returns the sums around the four channels of group g of a tile, which is at place `c` of its
-// pixel, in the order of SumAround.
+// Returns the sums over kHalf channels on each side of the four channels of group g of a tile,
+// which is at place `c` of its pixel of `groups` groups, in the order of SumAround.
+template <int kHalf>
 HD FourFloats SumsAround(const FourFloats* terms, int g, int c, int groups) {
-  float window[8] = {};
+  float window[4 + 2 * kHalf] = {};
   if (c > 0) {
-    window[0] = terms[g - 1].x[2];
-    window[1] = terms[g - 1].x[3];
+    for (int k = 0; k < kHalf; ++k) window[k] = terms[g - 1].x[4 - kHalf + k];
   }
-  for (int k = 0; k < 4; ++k) window[2 + k] = terms[g].x[k];
+  for (int k = 0; k < 4; ++k) window[kHalf + k] = terms[g].x[k];
   if (c + 1 < groups) {
-    window[6] = terms[g + 1].x[0];
-    window[7] = terms[g + 1].x[1];
+    for (int k = 0; k < kHalf; ++k) window[kHalf + 4 + k] = terms[g + 1].x[k];
   }
   FourFloats sums;
   for (int k = 0; k < 4; ++k) {
-    sums.x[k] = window[k] + window[k + 1] + window[k + 2] + window[k + 3] + window[k + 4];
+    sums.x[k] = window[k];
+    for (int t = 1; t <= 2 * kHalf; ++t) sums.x[k] += window[k + t];
   }
   return sums;
 }
@@ -172,9 +167,9 @@ __device__ __forceinline__ void ForEachGroup(int length, const F& f) {
 }
 
 // Does the same as LrnForwardKernel.
-template <class T, class Power>
+template <class T, class Power, int kHalf>
 __global__ void __launch_bounds__(map_internal::kBlock, 4)
-    LrnForwardGroupsKernel(const T* x, T* y, GroupTiles tiles, float k, float factor, Power power) {
+    LrnForwardGroupsKernel(const T* x, T* y, Tiles tiles, float k, float factor, Power power) {
   __shared__ FourFloats squares[kTileGroups];
   for (int64_t t = blockIdx.x; t < tiles.Number(); t += gridDim.x) {
     const int64_t first = t * tiles.tile;
@@ -184,7 +179,7 @@ __global__ void __launch_bounds__(map_internal::kBlock, 4)
     ForEachGroup(length, [&](int n, int g) { squares[g] = SquaresOf(own[n]); });
     __syncthreads();
     ForEachGroup(length, [&](int n, int g) {
-      FourFloats values = SumsAround(squares, g, tiles.InPixel(g), tiles.groups);
+      FourFloats values = SumsAround<kHalf>(squares, g, tiles.places.Of(g), tiles.places.length);
       for (int j = 0; j < 4; ++j) {
         values.x[j] = own[n].x[j] * power.Norm(k + factor * values.x[j]);
       }
@@ -195,9 +190,9 @@ __global__ void __launch_bounds__(map_internal::kBlock, 4)
 }
 
 // Does the same as LrnBackwardKernel.
-template <class T, class Power>
+template <class T, class Power, int kHalf>
 __global__ void __launch_bounds__(map_internal::kBlock, 4)
-    LrnBackwardGroupsKernel(const T* x, const T* dy, T* dx, GroupTiles tiles, float k, float factor,
+    LrnBackwardGroupsKernel(const T* x, const T* dy, T* dx, Tiles tiles, float k, float factor,
                             float slope, Power power) {
   __shared__ FourFloats squares[kTileGroups], shares[kTileGroups];
   for (int64_t t = blockIdx.x; t < tiles.Number(); t += gridDim.x) {
@@ -212,7 +207,7 @@ __global__ void __launch_bounds__(map_internal::kBlock, 4)
     ForEachGroup(length, [&](int n, int g) { squares[g] = SquaresOf(own[n]); });
     __syncthreads();
     ForEachGroup(length, [&](int n, int g) {
-      FourFloats share = SumsAround(squares, g, tiles.InPixel(g), tiles.groups);
+      FourFloats share = SumsAround<kHalf>(squares, g, tiles.places.Of(g), tiles.places.length);
       for (int j = 0; j < 4; ++j) {
         float norm, steep;
         power.Both(k + factor * share.x[j], &norm, &steep);
@@ -223,7 +218,7 @@ __global__ void __launch_bounds__(map_internal::kBlock, 4)
     });
     __syncthreads();
     ForEachGroup(length, [&](int n, int g) {
-      FourFloats values = SumsAround(shares, g, tiles.InPixel(g), tiles.groups);
+      FourFloats values = SumsAround<kHalf>(shares, g, tiles.places.Of(g), tiles.places.length);
       for (int j = 0; j < 4; ++j) {
         values.x[j] = grad[n].x[j] - slope * own[n].x[j] * values.x[j];
       }
@@ -238,7 +233,11 @@ template <class Power>
 class GpuLrnOnePass final : public LrnPrimitive {
  public:
   GpuLrnOnePass(const Device& device, const LrnDesc& desc, Power power)
-      : device_(device), desc_(desc), power_(power), tiles_(desc.shape.Count(), desc.shape[1]) {}
+      : device_(device),
+        desc_(desc),
+        power_(power),
+        half_(static_cast<int>(std::min(desc.half, desc.shape[1]))),
+        tiles_(desc.shape.Count(), desc.shape[1], kLrnTile) {}
 
   std::string kernel() const override { return "one pass"; }
 
@@ -247,15 +246,16 @@ class GpuLrnOnePass final : public LrnPrimitive {
     if (tiles_.count == 0) return;
     DispatchDtype(desc_.dtype, [&](auto tag) {
       using T = typename decltype(tag)::Type;
-      if (TakesGroups(x.As<T>(), y.As<T>(), y.As<T>())) {
-        const GroupTiles tiles(tiles_.count, tiles_.channels);
-        Launch(device_, LrnForwardGroupsKernel<T, Power>, loops_internal::Blocks(tiles.Number()),
-               map_internal::kBlock, x.As<T>(), y.As<T>(), tiles, desc_.k, desc_.factor, power_);
+      const T* const in = x.As<T>();
+      T* const out = y.As<T>();
+      if (WithGroups(in, out, out, [&](auto half, const Tiles& tiles) {
+            Run(LrnForwardGroupsKernel<T, Power, half()>, tiles, in, out, tiles, desc_.k,
+                desc_.factor, power_);
+          })) {
         return;
       }
-      Launch(device_, LrnForwardKernel<T, Power>, loops_internal::Blocks(tiles_.Number()),
-             map_internal::kBlock, x.As<T>(), y.As<T>(), tiles_, desc_.half, desc_.k, desc_.factor,
-             power_);
+      Run(LrnForwardKernel<T, Power>, tiles_, in, out, tiles_, half_, desc_.k, desc_.factor,
+          power_);
     });
   }
 
@@ -266,25 +266,39 @@ class GpuLrnOnePass final : public LrnPrimitive {
     const float slope = 2 * desc_.factor * desc_.beta;
     DispatchDtype(desc_.dtype, [&](auto tag) {
       using T = typename decltype(tag)::Type;
-      if (TakesGroups(x.As<T>(), dy.As<T>(), dx.As<T>())) {
-        const GroupTiles tiles(tiles_.count, tiles_.channels);
-        Launch(device_, LrnBackwardGroupsKernel<T, Power>, loops_internal::Blocks(tiles.Number()),
-               map_internal::kBlock, x.As<T>(), dy.As<T>(), dx.As<T>(), tiles, desc_.k,
-               desc_.factor, slope, power_);
+      const T *const in = x.As<T>(), *const grad = dy.As<T>();
+      T* const out = dx.As<T>();
+      if (WithGroups(in, grad, out, [&](auto half, const Tiles& tiles) {
+            Run(LrnBackwardGroupsKernel<T, Power, half()>, tiles, in, grad, out, tiles, desc_.k,
+                desc_.factor, slope, power_);
+          })) {
         return;
       }
-      Launch(device_, LrnBackwardKernel<T, Power>, loops_internal::Blocks(tiles_.Number()),
-             map_internal::kBlock, x.As<T>(), dy.As<T>(), dx.As<T>(), tiles_, desc_.half, desc_.k,
-             desc_.factor, slope, power_);
+      Run(LrnBackwardKernel<T, Power>, tiles_, in, grad, out, tiles_, half_, desc_.k, desc_.factor,
+          slope, power_);
     });
   }
 
  private:
-  // Returns whether the kernels for groups of four channels take these arrays.
-  template <class T>
-  bool TakesGroups(const T* a, const T* b, const T* c) const {
-    return desc_.half == kUsualHalf && tiles_.channels % 4 == 0 &&
-           tiles_.channels <= 4 * kTileGroups && map_internal::FoursOf(tiles_.count, a, b, c) > 0;
+  // Launches a block for each tile.
+  template <class Kernel, class... Args>
+  void Run(Kernel kernel, const Tiles& tiles, const Args&... args) const {
+    Launch(device_, kernel, loops_internal::Blocks(tiles.Number()), map_internal::kBlock, args...);
+  }
+  // Calls f(half as a constant, tiles of groups) if the kernels for groups of four channels take
+  // these arrays. Returns whether they do.
+  template <class T, class F>
+  bool WithGroups(const T* a, const T* b, const T* c, const F& f) const {
+    const int64_t channels = desc_.shape[1];
+    if (channels % 4 != 0 || channels > 4 * kTileGroups ||
+        map_internal::FoursOf(tiles_.count, a, b, c) == 0) {
+      return false;
+    }
+    const Tiles tiles(tiles_.count / 4, channels / 4, kTileGroups);
+    return [&]<int... I>(std::integer_sequence<int, I...>) {
+      return ((half_ == I + 1 && (f(std::integral_constant<int, I + 1>(), tiles), true)) || ...);
+    }
+    (std::make_integer_sequence<int, kMostHalf>());
   }
   // Throws kInternal unless the tensor has the planned shape and type.
   void Expect(const ConstTensor& tensor) const {
@@ -294,6 +308,7 @@ class GpuLrnOnePass final : public LrnPrimitive {
   const Device& device_;
   LrnDesc desc_;
   Power power_;
+  int half_;
   Tiles tiles_;
 };
 

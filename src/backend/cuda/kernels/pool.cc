@@ -193,7 +193,7 @@ class PoolOfThreads final : public PoolPrimitive {
         }
         if constexpr (kV > 1 && std::is_same_v<Tap, uint8_t>) {
           const bool is_usual = WithFixedWindow(desc_, [&]<int K, int S>(Fixed<K>, Fixed<S>) {
-            WithWidth<FixedMaxAndTap<T, 8, K, S>>([&]<int W>(Fixed<W>) {
+            WithWidth<FixedMaxAndTap<T, 8, K, S>, FixedMaxAndTap<T, 4, K, S>>([&]<int W>(Fixed<W>) {
               ForOutputs<W>(FixedMaxAndTap<T, W, K, S>{desc_, x.As<T>(), y.As<T>(), taps});
             });
           });
@@ -215,9 +215,10 @@ class PoolOfThreads final : public PoolPrimitive {
         }
         if constexpr (kV > 1 && std::is_same_v<Tap, uint8_t>) {
           const bool is_usual = WithFixedWindow(desc_, [&]<int K, int S>(Fixed<K>, Fixed<S>) {
-            WithWidth<FixedMaxGradient<T, 8, K, S>>([&]<int W>(Fixed<W>) {
-              ForInputs<W>(FixedMaxGradient<T, W, K, S>{desc_, dy.As<T>(), taps, dx.As<T>()});
-            });
+            WithWidth<FixedMaxGradient<T, 8, K, S>, FixedMaxGradient<T, 4, K, S>>(
+                [&]<int W>(Fixed<W>) {
+                  ForInputs<W>(FixedMaxGradient<T, W, K, S>{desc_, dy.As<T>(), taps, dx.As<T>()});
+                });
           });
           if (is_usual) return;
         }
@@ -266,13 +267,15 @@ class PoolOfThreads final : public PoolPrimitive {
                                           : f(std::integral_constant<int, 1>());
   }
   // Calls f with the number of channels that a thread of a FixedMax functor takes, if groups of 4
-  // are aligned: 8 if `Eight`, the functor for these, fits, so that fewer threads compute places.
-  template <class Eight, class F>
+  // are aligned: as many as fit, so that few threads compute places. Eight and Four are the
+  // functors for as many channels.
+  template <class Eight, class Four, class F>
   void WithWidth(const F& f) const {
     if constexpr (Eight::kFits) {
       if (desc_.channels % 8 == 0) return f(Fixed<8>());
     }
-    f(Fixed<4>());
+    constexpr int kWidth = Four::kFits ? 4 : 2;
+    f(Fixed<kWidth>());
   }
   // Calls f(image, oh, ow, group) for each group of V channels of each output.
   template <int V, class F>
@@ -289,9 +292,9 @@ class PoolOfThreads final : public PoolPrimitive {
   PoolDesc desc_;
 };
 
-// Accepts pools of images with less than 2^30 pixels. It is the only candidate.
+// Accepts pools of images with less than 2^30 pixels and channels. It is the only candidate.
 KernelOrReason<PoolPrimitive> TakeGpuPool(const Device& device, const PoolDesc& desc) {
-  if (!PoolFits32Bits(desc)) return Unsupported{"the images have 2^30 pixels or more"};
+  if (!PoolFits32Bits(desc)) return Unsupported{"the images have 2^30 pixels or channels, or more"};
   return std::make_unique<PoolOfThreads>(device, desc);
 }
 

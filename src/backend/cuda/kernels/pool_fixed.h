@@ -2,7 +2,9 @@
 // Max pooling of images with windows of K x K and stride S that are known to the compiler: no
 // thread divides, and each reads all that it needs before it compares.
 
+#include <algorithm>
 #include <cfloat>
+#include <limits>
 #include <type_traits>
 
 #include "pool_math.h"
@@ -24,9 +26,8 @@ HD bool IsWithin(int32_t at, int32_t length) {
 // Writes y for V channels and, unless `taps` is null, the winners' taps: see MaxAndTap.
 template <class T, int V, int K, int S>
 struct FixedMaxAndTap {
-  // Whether V channels are at most 16 bytes, and nvcc needs no local memory beyond 64 registers.
-  static constexpr bool kFits =
-      V * sizeof(T) <= 16 && (V < 8 || K < 3 || !std::is_same_v<T, BFloat16>);
+  // Whether the reads of a thread leave enough of 64 registers for nvcc to let them overlap.
+  static constexpr bool kFits = K * K * V * sizeof(T) <= 72;
   static constexpr auto kNone = static_cast<uint8_t>(~0);
   PoolDesc d;
   const T* x;
@@ -37,6 +38,7 @@ struct FixedMaxAndTap {
     using pool_fixed_internal::IsWithin;
     using pool_fixed_internal::Within;
     const auto height = static_cast<int32_t>(d.in_h), width = static_cast<int32_t>(d.in_w);
+    const auto channels = static_cast<int32_t>(d.channels);
     const auto h0 = static_cast<int32_t>(oh * S - d.pad_h);
     const auto w0 = static_cast<int32_t>(ow * S - d.pad_w);
     const T* const from = x + PoolIn(d, n, 0, group * V);
@@ -44,7 +46,7 @@ struct FixedMaxAndTap {
 #pragma unroll
     for (int tap = 0; tap < K * K; ++tap) {
       const int32_t h = Within(h0 + tap / K, height), w = Within(w0 + tap % K, width);
-      read[tap] = LoadVector<V>(from, int64_t{h * width + w} * d.channels);
+      read[tap] = LoadVector<V>(from, (h * width + w) * channels);
     }
     float most[V];
     Neighbours<uint8_t, V> winners;
@@ -57,8 +59,8 @@ struct FixedMaxAndTap {
       const bool inside = IsWithin(h0 + tap / K, height) && IsWithin(w0 + tap % K, width);
 #pragma unroll
       for (int v = 0; v < V; ++v) {
-        const float value = Load(read[tap][v]);
-        if (!inside || !(value > most[v])) continue;
+        const float value = inside ? Load(read[tap][v]) : -FLT_MAX;
+        if (!(value > most[v])) continue;
         most[v] = value;
         winners.values[v] = static_cast<uint8_t>(tap);
       }
@@ -73,8 +75,7 @@ struct FixedMaxAndTap {
 // of the windows.
 template <class T, int V, int K, int S>
 struct FixedMaxGradient {
-  static constexpr bool kFits =  // see FixedMaxAndTap
-      V * sizeof(T) <= 16 && (V < 8 || K < 3 || S > 1 || !std::is_same_v<T, Float16>);
+  static constexpr bool kFits = V * sizeof(T) <= 16 && (V < 8 || K < 3 || S > 1);  // see above
   static constexpr int kMost = (K + S - 1) / S;  // windows that cover a position along an axis
   PoolDesc d;
   const T* dy;
@@ -99,15 +100,16 @@ struct FixedMaxGradient {
   HD void operator()(int64_t n, int64_t h, int64_t w, int64_t group) const {
     using pool_fixed_internal::Within;
     const auto high = static_cast<int32_t>(d.out_h), wide = static_cast<int32_t>(d.out_w);
+    const auto channels = static_cast<int32_t>(d.channels);
     const int64_t first = PoolOut(d, n, 0, 0, group * V);
     Neighbours<T, V> gradients[kMost * kMost];
     Neighbours<uint8_t, V> winners[kMost * kMost];
 #pragma unroll
     for (int i = 0; i < kMost * kMost; ++i) {
       const Covering row(h, d.pad_h, i / kMost), column(w, d.pad_w, i % kMost);
-      const int32_t place = Within(row.window, high) * wide + Within(column.window, wide);
-      gradients[i] = LoadVector<V>(dy, first + int64_t{place} * d.channels);
-      winners[i] = LoadVector<V>(taps, first + int64_t{place} * d.channels);
+      const int32_t at = (Within(row.window, high) * wide + Within(column.window, wide)) * channels;
+      gradients[i] = LoadVector<V>(dy + first, at);
+      winners[i] = LoadVector<V>(taps + first, at);
     }
     float sum[V] = {};
 #pragma unroll
@@ -125,9 +127,12 @@ struct FixedMaxGradient {
 };
 
 // Calls f with K and S as integral constants if `desc` is one of the usual pools. Returns whether
-// it is.
+// it is, and the elements of an image can be counted in 32 bits.
 template <class F>
 bool WithFixedWindow(const PoolDesc& desc, const F& f) {
+  constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
+  const int64_t pixels = std::max(desc.in_h * desc.in_w, desc.out_h * desc.out_w);
+  if (pixels * desc.channels > kMost) return false;
   if (desc.kernel_h != desc.kernel_w || desc.stride_h != desc.stride_w) return false;
   const auto is = [&](int64_t kernel, int64_t stride) {
     return desc.kernel_h == kernel && desc.stride_h == stride;

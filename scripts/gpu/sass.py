@@ -1,0 +1,168 @@
+"""Reads machine code as cuobjdump -sass prints it: finds loops, divisions and loads that overlap."""
+
+import dataclasses
+import re
+
+FUNCTION = re.compile(r"Function : (\S+)")
+INSTRUCTION = re.compile(r"^\s+/\*([0-9a-f]{4,})\*/\s+(@!?U?P\w+\s+)?([A-Z][\w.]*)([^;]*);",
+                         re.MULTILINE)
+ADDRESS = re.compile(r"0x([0-9a-f]+)\s*$")
+REGISTER = re.compile(r"\bR(\d+)\b")
+LOADS, STORES = ("LDG", "LD."), ("STG", "ST.")  # from and to global memory
+LOADED = {"128": 4, "64": 2}  # registers that a load fills, by a part of its name
+
+
+@dataclasses.dataclass(frozen=True)
+class Instruction:
+    address: int
+    predicate: str
+    name: str
+    operands: str
+
+    def starts(self, *names):
+        return self.name.startswith(names)
+
+    @property
+    def target(self):
+        """The address to which it jumps, or None."""
+        found = ADDRESS.search(self.operands)
+        return int(found[1], 16) if found else None
+
+
+@dataclasses.dataclass
+class Counts:
+    instructions: int = 0
+    loads: int = 0            # from global memory, before the first store
+    divisions: int = 0
+    local: int = 0            # accesses to local memory
+    registers: int = 0
+    inner_divisions: int = 0  # in one innermost loop
+    overlap: int = 0          # loads that wait at once; see count()
+
+
+def functions(text):
+    """{mangled name: its instructions}."""
+    parts = FUNCTION.split(text)[1:]
+    return {name: [Instruction(int(address, 16), predicate, operation, operands)
+                   for address, predicate, operation, operands in INSTRUCTION.findall(part)]
+            for name, part in zip(parts[::2], parts[1::2])}
+
+
+def successors(code):
+    """For each instruction the indices of those that may follow. A called routine returns to the
+    next instruction, so its own end has none."""
+    index = {line.address: i for i, line in enumerate(code)}
+    joins = {}  # barrier: where its threads join
+    for line in code:
+        if line.starts("BSSY"):
+            joins.setdefault(line.operands.split(",")[0].strip(), []).append(line.target)
+    found = []
+    for i, line in enumerate(code):
+        following = [i + 1] if i + 1 < len(code) else []
+        if line.starts("EXIT", "RET"):
+            found.append(following if line.predicate else [])
+        elif line.starts("BRA", "CALL"):
+            may_pass = line.predicate or "," in line.operands or line.starts("CALL")
+            target = [index[line.target]] if line.target in index else []
+            found.append(target + (following if may_pass else []))
+        elif line.starts("BSYNC"):
+            targets = joins.get(line.operands.strip(), [])
+            passes = not targets or following and code[i + 1].address in targets
+            found.append(following if passes else [index[t] for t in targets if t in index])
+        else:
+            found.append(following)
+    return found
+
+
+def components(nodes, after):
+    """The sets of instructions that reach each other (Tarjan's algorithm, without recursion)."""
+    number, low, stack, found = {}, {}, [], []
+    for root in sorted(nodes):
+        if root in number:
+            continue
+        number[root] = low[root] = len(number)
+        stack.append(root)
+        work = [(root, iter(after[root]))]
+        while work:
+            node, rest = work[-1]
+            new = next((m for m in rest if m in nodes and not visit(node, m, number, low)), None)
+            if new is not None:
+                number[new] = low[new] = len(number)
+                stack.append(new)
+                work.append((new, iter(after[new])))
+                continue
+            work.pop()
+            if work:
+                low[work[-1][0]] = min(low[work[-1][0]], low[node])
+            if low[node] == number[node]:
+                at = stack.index(node)
+                part, stack[at:] = set(stack[at:]), []
+                low.update(dict.fromkeys(part, float("inf")))  # later nodes do not reach these
+                if len(part) > 1 or node in after[node]:
+                    found.append(part)
+    return found
+
+
+def visit(node, other, number, low):
+    """Whether `other` was found before; then `node` reaches what it reaches."""
+    if other in number:
+        low[node] = min(low[node], number[other] if low[other] != float("inf") else low[node])
+        return True
+    return False
+
+
+def innermost_loops(nodes, after):
+    """The loops that have no other loop inside, as sorted lists of instructions."""
+    found = []
+    for part in components(nodes, after):
+        entries = {m for n in nodes - part for m in after[n] if m in part}
+        inner = innermost_loops(part - {min(entries or part)}, after)
+        found += inner or [sorted(part)]
+    return found
+
+
+def divisions(code):
+    """The indices of reciprocals, and of calls of routines that compute one."""
+    index = {line.address: i for i, line in enumerate(code)}
+    found = set()
+    for i, line in enumerate(code):
+        if line.starts("MUFU.RCP"):
+            found.add(i)
+        elif line.starts("CALL") and line.target in index:
+            first = index[line.target]
+            end = next((j for j in range(first, len(code)) if code[j].starts("RET")), first)
+            # A call of the instruction after the next one is a jump.
+            if first > i + 2 and any(code[j].starts("MUFU.RCP") for j in range(first, end)):
+                found.add(i)
+    return found
+
+
+def overlap(lines):
+    """The most loads from global memory of which no result was used yet."""
+    waiting, most = {}, 0  # register: the load that fills it
+    for line in lines:
+        registers = [int(r) for r in REGISTER.findall(line.operands)]
+        used = {waiting[r] for r in registers if r in waiting}
+        waiting = {r: load for r, load in waiting.items() if load not in used}
+        if line.starts(*LOADS) and registers:
+            width = next((n for part, n in LOADED.items() if part in line.name.split(".")), 1)
+            waiting.update(dict.fromkeys(range(registers[0], registers[0] + width), line.address))
+            most = max(most, len(set(waiting.values())))
+    return most
+
+
+def count(code):
+    """Counts of one kernel. Loads overlap in a loop that also stores, if there is one: the others
+    need no order."""
+    loops = innermost_loops(set(range(len(code))), successors(code))
+    divided = divisions(code)
+    streams = [lines for lines in ([code[i] for i in loop] for loop in loops)
+               if all(any(line.starts(*names) for line in lines) for names in (LOADS, STORES))]
+    first_store = next((i for i, line in enumerate(code) if line.starts(*STORES)), len(code))
+    return Counts(
+        instructions=sum(line.name != "NOP" for line in code),
+        loads=sum(line.starts(*LOADS) for line in code[:first_store]),
+        divisions=len(divided),
+        local=sum(line.starts("LDL", "STL") for line in code),
+        inner_divisions=max((len(divided.intersection(loop)) for loop in loops), default=0),
+        overlap=max(map(overlap, streams or [code])))
