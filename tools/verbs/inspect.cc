@@ -58,7 +58,7 @@ class InspectVerb final : public Verb {
     net.LoadAllWeights(target.weights);
     const InspectionPage page = Inspect(net, options_);
     WriteWhole(out_, ToHtml(page));
-    std::cout << EscapeControl(Join(out_, ": ", Counted(page.outputs.size(), "output"),
+    std::cout << EscapeControl(Join(out_, ": ", Counted(page.outputs.size(), "blob"),
                                     ", best answer ", page.answers[0].first, " (",
                                     page.answers[0].second, ")"))
               << "\n";

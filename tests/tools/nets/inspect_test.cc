@@ -38,7 +38,7 @@ TEST(InspectTest, WritesAPageAboutARun) {
                                             "0.pgm"};
   const Outcome outcome = job.Inspect(command);
   ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
-  EXPECT_THAT(outcome.out, MatchesRegex("page\\.html: 2 outputs, best answer [a-z0-9 ]+ "
+  EXPECT_THAT(outcome.out, MatchesRegex("page\\.html: 2 blobs, best answer [a-z0-9 ]+ "
                                         "\\([01]\\.[0-9]{4}\\)\n"));
   const std::string page = ReadText(job.folder() / "page.html");
   EXPECT_THAT(page, AllOf(HasSubstr("small: 0.pgm</h1>"), HasSubstr("saliency of "),
