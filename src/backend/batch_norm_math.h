@@ -9,6 +9,8 @@
 // functor that holds them, which is called with 0 to V - 1 instead of offsets. All addresses that
 // are OR-ed in Addresses() must be aligned to V elements.
 
+#include <bit>
+#include <cstdint>
 #include <type_traits>
 
 #include "batch_norm_moments.h"
@@ -154,6 +156,17 @@ struct NormalizeAndAdd {
   uintptr_t Addresses() const { return normalize.Addresses() | AddressOf(other); }
 };
 
+// Returns `x` if `keep`, else 0. g++ would load an x in memory only where `keep` holds. With AVX2
+// that is a masked load, which makes a loop that reads large arrays three times as slow, so the CPU
+// keeps or clears the bits instead.
+HD float KeepIf(bool keep, float x) {
+#ifdef __CUDA_ARCH__
+  return keep ? x : 0.0f;
+#else
+  return std::bit_cast<float>(std::bit_cast<uint32_t>(x) & (keep ? 0xffffffffu : 0u));
+#endif
+}
+
 // g, the gradient of z * scale + shift [+ other]: without a ReLU it is dy.
 template <class T, class X = const T*>
 struct PlainGradient {
@@ -169,7 +182,7 @@ struct PlainGradient {
 template <class T, class X = const T*>
 struct MaskedByOutput {  // reads the mask from y
   X dy, y;
-  HD float operator()(int64_t at, int64_t) const { return Load(y[at]) > 0 ? Load(dy[at]) : 0.0f; }
+  HD float operator()(int64_t at, int64_t) const { return KeepIf(Load(y[at]) > 0, Load(dy[at])); }
   template <int V>
   HD auto Read(const Place& p) const {
     return MaskedByOutput<T, Neighbours<T, V>>{LoadVector<V>(dy, p.at), LoadVector<V>(y, p.at)};
@@ -183,7 +196,7 @@ struct MaskedByInput {  // computes y from x again for the mask
   X dy;
   N normalize;
   HD float operator()(int64_t at, int64_t c) const {
-    return normalize.Value(at, c) > 0 ? Load(dy[at]) : 0.0f;
+    return KeepIf(normalize.Value(at, c) > 0, Load(dy[at]));
   }
   template <int V>
   HD auto Read(const Place& p) const {

@@ -27,7 +27,7 @@ struct Operands {
   const float *weight, *start;  // (9, C) and (C); the sums start from `start`
   const void* zeros;            // (C), used for pixels outside the source
   void* target;
-  bool stream;
+  bool stream;  // write whole cache lines past the caches
 };
 
 // The forward pass, or the data gradient if `back`: both compute each target pixel from a window of
@@ -61,7 +61,8 @@ class DepthwisePass {
     std::fill_n(start, 2 * channels_, 0.0f);
     if (bias != nullptr) std::copy_n(bias, channels_, start);
     const int64_t pixel = channels_ * static_cast<int64_t>(SizeOf(dtype_));
-    const bool stream = Streams(target, TargetLines() * target_width_ * pixel, pixel);
+    const bool stream =
+        pixel % kLineBytes == 0 && Streams(target, TargetLines() * target_width_ * pixel, pixel);
     const Operands operands = {source, packed, start, zeros, target, stream};
     DispatchCpuDtype(dtype_, [&](auto type) {
       WithLanes(channels_, [&](auto lanes) {
@@ -77,6 +78,8 @@ class DepthwisePass {
   }
 
  private:
+  static constexpr int64_t kLineBytes = 64;
+
   // Returns the number of lines of all target images.
   int64_t TargetLines() const { return batch_ * static_cast<int64_t>(rows_.size()); }
 
@@ -113,7 +116,11 @@ class DepthwisePass {
   TRAINER_INLINE void RunTile(const T* const (&sources)[3][Window::kSources],
                               const Operands& operands, T* target, int64_t begin,
                               int64_t end) const {
+    constexpr int64_t kLine = kLineBytes / sizeof(T);
     const int64_t channels = channels_;
+    // Lines are collected here before they are streamed, because streaming parts of a line costs
+    // more than it saves.
+    alignas(kLineBytes) T lines[Window::kTargets][kLine];
     ForBlocks<V::kLanes>(
         channels, [&](int64_t c) __attribute__((always_inline)) {
           typename V::F sum[Window::kTargets];
@@ -142,11 +149,13 @@ class DepthwisePass {
 #pragma GCC unroll 16
           for (int t = 0; t < Window::kTargets; ++t) {
             if (t < begin || t >= end) continue;
-            if (V::template kStreams<T> && operands.stream) {
-              V::StreamTo(target + t * channels + c, sum[t]);
-            } else {
+            if (!operands.stream) {
               V::StoreTo(target + t * channels + c, sum[t]);
+              continue;
             }
+            V::StoreTo(&lines[t][c % kLine], sum[t]);
+            if ((c + V::kLanes) % kLine != 0) continue;
+            StreamCopy(target + t * channels + c + V::kLanes - kLine, lines[t], kLineBytes);
           }
         });
   }

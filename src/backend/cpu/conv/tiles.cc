@@ -45,18 +45,6 @@ TRAINER_INLINE void LoadLast(typename V::F& to, const float* from, const typenam
     V::LoadTo(to, from);
   }
 }
-// Stores the first `lanes` lanes, which `mask` selects, of the last vector of a row. On AMD's
-// processors, AVX2's masked store takes ten times as long as a whole one, so full vectors are
-// stored without the mask.
-template <class V>
-TRAINER_INLINE void StoreLast(float* to, const typename V::F& value, const typename V::Mask& mask,
-                              int64_t lanes) {
-  if (V::kLanes == kLanes || lanes < V::kLanes) {
-    V::StoreWhere(to, value, mask);
-  } else {
-    V::StoreTo(to, value);
-  }
-}
 
 // Computes a tile of MultiplyPixels in registers: R pixels by N vectors of columns. Only
 // `last_lanes` columns of the last vector are written.
@@ -105,7 +93,7 @@ struct TileMultiply {
     for (int r = 0; r < R; ++r, y += y_pixel) {
 #pragma GCC unroll 12
       for (int v = 0; v + 1 < N; ++v) V::StoreTo(y + v * V::kLanes, sum[r][v]);
-      StoreLast<V>(y + (N - 1) * V::kLanes, sum[r][N - 1], last, last_lanes);
+      V::StoreFirst(y + (N - 1) * V::kLanes, sum[r][N - 1], last_lanes);
     }
   }
 };
@@ -315,7 +303,7 @@ struct AddSegments {
           V::LoadWhere(next, from, mask);
           sum += next;
         }
-        StoreLast<V>(to + k, sum, mask, lanes);
+        V::StoreFirst(to + k, sum, lanes);
       }
     }
   }
