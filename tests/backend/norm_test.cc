@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "backend/plan_testing.h"
@@ -57,13 +58,14 @@ template <class F>
 double OverNeighbours(const LrnDesc& d, int64_t at, F f) {
   const int64_t channels = d.shape[1], height = d.shape[2], width = d.shape[3];
   const int64_t c = at % channels, w = at / channels % width, h = at / channels / width % height;
+  const int64_t half = std::min(d.half, d.shape.Count());  // further neighbours are outside
   double sum = 0;
-  for (int64_t i = -d.half; i <= d.half; ++i) {
+  for (int64_t i = -half; i <= half; ++i) {
     if (d.across) {
       if (c + i >= 0 && c + i < channels) sum += f(at + i);
       continue;
     }
-    for (int64_t j = -d.half; j <= d.half; ++j) {
+    for (int64_t j = -half; j <= half; ++j) {
       if (h + i < 0 || h + i >= height || w + j < 0 || w + j >= width) continue;
       sum += f(at + (i * width + j) * channels);
     }
