@@ -55,7 +55,7 @@ BOUNDS = {
     "src/backend/cuda/kernels/batch_norm.cc": (
         # Only a chunk's place is divided, and the channel's sums at the end.
         Bound("JoinChunksKernel<trainer::MomentsFromOrigin<float>", 12, 16, 1200,
-              most_inner_divisions=10),
+              most_inner_divisions=8),
         Bound("MapPixelsKernel<4, float, trainer::InputGradient<trainer::MaskedByInput", 20, 2, 450,
               96),
         Bound("SumChunksKernel<4, trainer::GradientSums<trainer::MaskedByInput<float", 20, 12, 950,
@@ -67,7 +67,7 @@ BOUNDS = {
         Bound("LrnBackwardGroupsKernel<float, trainer::UsualPower", 4, 3, 710, least_overlap=4),
         Bound("LrnForwardKernel<float, trainer::UsualPower>", 16, 3, 620, least_overlap=4),
         Bound("LrnBackwardKernel<float, trainer::UsualPower>", 32, 3, 1110, least_overlap=4),
-        Bound("LrnForwardKernel", 16, 6), Bound("LrnBackwardKernel", 32, 23, 1600)),
+        Bound("LrnForwardKernel", 16, 6), Bound("LrnBackwardKernel", 32, 23, 1780)),
     "src/backend/cuda/kernels/pool.cc": (
         # A row of pixels is divided by the height once. The gradient of 2 x 2 windows reads one dy
         # and one tap for each element.
@@ -90,7 +90,7 @@ BOUNDS = {
         Bound("LongSumsKernel<trainer::cuda::ProductTerms<float>", 8, 5, 1200),),
     "src/layers/activation/dropout.cc": (
         # A thread draws while it reads its four neighbours.
-        Bound("Blocks<1, ", 2, 0, 165, 40, least_overlap=2),),
+        Bound("Blocks<1, ", 2, 0, 215, 40, least_overlap=2),),
     "src/layers/activation/prelu.cc": (
         Bound("NeighbourSumsKernel<trainer::SlopeTerm<float>", 8, 4, 800),
         Bound("LongSumsKernel<trainer::SlopeTerm<float>", 8, 6, 700),
@@ -102,44 +102,44 @@ BOUNDS = {
         # instruction rounds two numbers.
         Bound("MapIndexedKernel<trainer::map_internal::WithoutIndex<trainer::Rectify>, float", 2, 3,
               360, least_overlap=4),
-        Bound("WithoutIndex<trainer::Rectify>, trainer::", 2, 0, 150, least_overlap=4),
-        Bound("WithoutIndex<trainer::ReluForward>, trainer::", 2, 0, 185, least_overlap=4),
-        Bound("WithoutIndex<trainer::ReluBackward>, trainer::", 4, 0, 420, least_overlap=8),
-        Bound("WithoutIndex<trainer::ReluBackward>, float", 4, 3, 760, least_overlap=8)),
+        Bound("WithoutIndex<trainer::Rectify>, trainer::", 2, 0, 165, least_overlap=4),
+        Bound("WithoutIndex<trainer::ReluForward>, trainer::", 2, 0, 205, least_overlap=4),
+        Bound("WithoutIndex<trainer::ReluBackward>, trainer::", 4, 0, 470, least_overlap=8),
+        Bound("WithoutIndex<trainer::ReluBackward>, float", 4, 3, 830, least_overlap=8)),
     "src/layers/conv/embed.cc": (
         # Only images divide, and a block does to find its row.
         Bound("IndexAddKernel<trainer::VectorGradients", 8, 52, 2150,
-              most_inner_divisions=20),),
+              most_inner_divisions=16),),
     "src/layers/detection/ps_roi_pooling.cc": (
         # A cell's bounds and its mean are divided; a pixel's place is divided once for all cells.
-        Bound("RowsKernel<trainer::AddToPixels", 8, 40, 1120, most_inner_divisions=10),),
+        Bound("RowsKernel<trainer::AddToPixels", 8, 40, 1120, most_inner_divisions=8),),
     "src/layers/detection/roi_pooling.cc": (
         Bound("RowsKernel<trainer::AddToWinners", 8, 18, 880),),
     "src/layers/shared/broadcast.cc": (
         # The place of a small element is divided, too, once for all its repetitions.
         Bound("LongSumsKernel<trainer::RepetitionTerms<float, std::integral_constant<bool, true>",
-              8, 40, 1400, most_inner_divisions=20),
+              8, 40, 1400, most_inner_divisions=16),
         Bound("ScaleShiftAll>, float", 2, 0, 450),
         Bound("FourChannelsKernel<1, trainer::TimesFirst, float", 4, 1, 115),
         Bound("FourChannelsKernel<2, trainer::TimesFirstPlusSecond, float", 6, 1, 125)),
     "src/layers/norm/group_norm.cc": (
         # Only tensors whose channels are not neighbours divide, here and in mvn.cc.
-        Bound("PartSumsKernel<trainer::Along<float>", 16, 11, 680, most_inner_divisions=10),
+        Bound("PartSumsKernel<trainer::Along<float>", 16, 11, 680, most_inner_divisions=8),
         Bound("MapPixelsKernel<float, trainer::Apply<float>", 16, 17, 1000,
-              most_inner_divisions=16),
+              most_inner_divisions=14),
         Bound("MapPixelsKernel<float, trainer::InputGradient<float>", 20, 17, 1160, 96,
-              most_inner_divisions=16)),
+              most_inner_divisions=14)),
     "src/layers/norm/layer_norm.cc": (
         # A row is divided by its length and its deviation, and a warp finds its row.
-        Bound("RowsKernel<trainer::LayerNormStandardize<", 32, 11, 1350, least_overlap=8),
+        Bound("RowsKernel<trainer::LayerNormStandardize<", 32, 11, 1430, least_overlap=8),
         Bound("RowsKernel<trainer::LayerNormInputGradient<", 32, 9, 1950, least_overlap=2),
         # Only the place of a block's chunk is divided.
         Bound("NeighbourSumsKernel<trainer::LayerNormParamTerms<float>", 8, 3, 750),
         Bound("LongSumsKernel<trainer::LayerNormParamTerms<float>", 8, 5, 800)),
     "src/layers/norm/mvn.cc": (
-        Bound("PartSumsKernel<trainer::ProductOf<float>", 8, 11, 650, most_inner_divisions=10),
+        Bound("PartSumsKernel<trainer::ProductOf<float>", 8, 11, 650, most_inner_divisions=8),
         Bound("MapPixelsKernel<float, trainer::StandardizeGradient<float>", 12, 11, 720,
-              most_inner_divisions=10)),
+              most_inner_divisions=8)),
     "src/optim/lbfgs.cc": (
         Bound("UpdateKernel<trainer::AddScaled", 8, 0, 100),
         Bound("UpdateKernel<trainer::Subtract", 8, 0, 110)),
