@@ -34,8 +34,9 @@ struct NewProject {
   std::string deploy() const;
 };
 
-// Returns the path of a test set: that of the training set with "test" or "val" instead of the last
-// "train". Returns the first path for which `is_set` returns true, or "".
+// Looks for the test set of a training set. Replaces the last "train" in the path `train` by
+// "test", then by "val", and returns the first of these paths for which `is_set` returns true, or
+// "".
 std::string FindTestSet(const std::string& train, bool (*is_set)(const std::string& path));
 
 // Converts images if necessary, measures the training set and writes the files. Throws kUsage if
