@@ -32,7 +32,7 @@ class ExportNetTest : public testing::Test {
 
 TEST_F(ExportNetTest, DataBecomesAnInputAndTheLossProbabilities) {
   const std::string text = Export({.spec = {}, .batch = 3, .shape = {}});
-  EXPECT_EQ(text, R"(# To prepare images as its training did: trainer classify --scale=0.00390625
+  EXPECT_EQ(text, R"(# To prepare images as its training did: trainer predict --scale=0.00390625
 name: "small"
 layer {
   name: "data"
@@ -109,7 +109,7 @@ TEST_F(ExportNetTest, EachLossOfScoresHasTheLayerOfItsProbabilities) {
 
 TEST_F(ExportNetTest, TheCommentSaysHowImagesArePreprocessed) {
   digits_.text = Edited(digits_.text, "scale: 0.00390625", "crop_size: 24 mean_value: 30");
-  EXPECT_THAT(Export(), StartsWith("# To prepare images as its training did: trainer classify "
+  EXPECT_THAT(Export(), StartsWith("# To prepare images as its training did: trainer predict "
                                    "--resize=28,28 --mean_value=30\n"));
   digits_.text = Edited(digits_.text, "crop_size: 24 mean_value: 30", "mirror: true");
   EXPECT_THAT(Export(), StartsWith("# Images go in as they are: pixels from 0 to 255\n"));

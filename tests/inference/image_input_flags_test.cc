@@ -54,6 +54,11 @@ TEST_F(ImageInputFlagsTest, TheCommentOfTheNetCountsUnlessAFlagWins) {
   EXPECT_EQ(mixed.height, 40);
 }
 
+TEST_F(ImageInputFlagsTest, TheCommentOfEarlierVersionsCounts) {
+  const NetSpec net = NetWith(std::string(kOldPreprocessComment) + "--scale=0.5");
+  EXPECT_EQ(ResolvePreprocessOptions({}, net).scale, 0.5f);
+}
+
 TEST_F(ImageInputFlagsTest, SaysThatPixelsAreUsedUnchanged) {
   const LogCollector log;
   const PreprocessOptions options = ResolvePreprocessOptions({}, NetWith(""));

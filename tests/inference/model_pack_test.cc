@@ -100,7 +100,7 @@ TEST_F(ModelPackTest, HasTheMeanImageAndPrefersItToOneInTheFolder) {
   WriteModelPack(options_);
   const NetSpec net = LoadModel({.file = pack_});
   EXPECT_THAT(net.text->content,
-              testing::StartsWith("# To prepare images as its training did: trainer classify "
+              testing::StartsWith("# To prepare images as its training did: trainer predict "
                                   "--mean=mean.binaryproto --scale=0.00390625\n"));
   const PreprocessOptions options = ResolvePreprocessOptions({}, net);
   EXPECT_EQ(options.mean_file, pack_ + "/mean.binaryproto");
@@ -222,7 +222,7 @@ TEST_F(ModelPackTest, HasACard) {
   EXPECT_THAT(card, HasSubstr("net         small, 7850 parameters\n"));
   EXPECT_THAT(card, HasSubstr("input       data 3x1x28x28\n"));
   EXPECT_THAT(card, HasSubstr("output      prob 3x10\n"));
-  EXPECT_THAT(card, HasSubstr("trainer classify --scale=0.00390625\n"));
+  EXPECT_THAT(card, HasSubstr("trainer predict --scale=0.00390625\n"));
   EXPECT_THAT(card, HasSubstr("classes     10 with names\n"));
   EXPECT_THAT(card, HasSubstr(Join("weights     ", digits_.weights(), ", ")));
   EXPECT_THAT(card, HasSubstr("file        weights.safetensors, "));

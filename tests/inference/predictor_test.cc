@@ -101,7 +101,7 @@ TEST_F(PredictorTest, OrdersOfChannelsAndGapsBetweenRowsGiveTheSame) {
   PredictorOptions options;
   options.model = digits_.folder().Write(
       "colour.prototxt",
-      "# To prepare images as its training did: trainer classify --mean_value=1,2,3\n"
+      "# To prepare images as its training did: trainer predict --mean_value=1,2,3\n"
       R"(layer { name: "data" type: "Input" top: "data"
   input_param { shape { dim: 5 dim: 3 dim: 2 dim: 2 } } }
 layer { name: "ip" type: "InnerProduct" bottom: "data" top: "ip"
@@ -185,7 +185,7 @@ TEST_F(PredictorTest, ACommentThatCannotBeUsedConcernsImagesAlone) {
   PredictorOptions options = Options();
   options.model = digits_.folder().Write(
       "unknown.prototxt",
-      Join("# To prepare images as its training did: trainer classify --resize=H,W",
+      Join("# To prepare images as its training did: trainer predict --resize=H,W",
            kUnknownSizeNote, "\n", ReadText(options.model)));
   Predictor predictor(options);
   const std::vector<float> values(28 * 28, 0.5f);
@@ -236,7 +236,7 @@ TEST_F(PredictorTest, LoadsAModelAsOneFile) {
   caffe::BlobProto mean;
   WriteBlob(std::vector<int64_t>{1, 1, 28, 28}, std::vector<float>(28 * 28, 5), &mean);
   const std::string deploy = digits_.folder().Write(
-      "mean.prototxt", Join("# To prepare images as its training did: trainer classify --mean=",
+      "mean.prototxt", Join("# To prepare images as its training did: trainer predict --mean=",
                             digits_.folder().Write("m", mean.SerializeAsString()),
                             " --scale=0.00390625\n", ReadText(Options().model)));
   std::string names;

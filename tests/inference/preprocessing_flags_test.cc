@@ -73,17 +73,17 @@ class PreprocessingFlagsTest : public testing::Test {
 
 TEST_F(PreprocessingFlagsTest, TheCommentResizesToTheCommonSizeOfTheRecords) {
   WriteImages({{6, 8}, {6, 8}});
-  EXPECT_THAT(OfList("crop_size: 4"), HasSubstr("trainer classify --resize=6,8"));
+  EXPECT_THAT(OfList("crop_size: 4"), HasSubstr("trainer predict --resize=6,8"));
   WriteDatabase({{5, 7}, {5, 7}});
   EXPECT_THAT(OfDatabase("crop_size: 4 scale: 0.5"),
-              HasSubstr("trainer classify --resize=5,7 --scale=0.5"));
+              HasSubstr("trainer predict --resize=5,7 --scale=0.5"));
 }
 
 TEST_F(PreprocessingFlagsTest, RecordsThatKeptTheirProportionsShareTheShorterSide) {
   WriteImages({{6, 8}, {9, 6}, {6, 6}});
-  EXPECT_THAT(OfList("crop_size: 4"), HasSubstr("trainer classify --resize_short=6"));
+  EXPECT_THAT(OfList("crop_size: 4"), HasSubstr("trainer predict --resize_short=6"));
   WriteDatabase({{7, 5}, {5, 9}});
-  EXPECT_THAT(OfDatabase("crop_size: 4"), HasSubstr("trainer classify --resize_short=5"));
+  EXPECT_THAT(OfDatabase("crop_size: 4"), HasSubstr("trainer predict --resize_short=5"));
 }
 
 TEST_F(PreprocessingFlagsTest, FieldsThatResizeWinOverTheSizesOfTheFiles) {
@@ -97,8 +97,8 @@ TEST_F(PreprocessingFlagsTest, FieldsThatResizeWinOverTheSizesOfTheFiles) {
 
 TEST_F(PreprocessingFlagsTest, ASizeThatNothingGivesIsAnError) {
   WriteImages({{6, 8}, {9, 10}});
-  EXPECT_THAT(OfList("crop_size: 4"), HasSubstr("trainer classify --resize=H,W (H,W: "));
-  EXPECT_THAT(OfDatabase("crop_size: 4"), HasSubstr("trainer classify --resize=H,W (H,W: "));
+  EXPECT_THAT(OfList("crop_size: 4"), HasSubstr("trainer predict --resize=H,W (H,W: "));
+  EXPECT_THAT(OfDatabase("crop_size: 4"), HasSubstr("trainer predict --resize=H,W (H,W: "));
   EXPECT_THAT(OfList(""), StartsWith("Images go in as they are"));
 }
 

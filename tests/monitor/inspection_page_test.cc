@@ -28,7 +28,9 @@ TEST(InspectionPageTest, HasAllPartsInOrderAndLoadsNothing) {
   EXPECT_THAT(html, AllOf(HasSubstr("<title>net: &lt;cat&gt;</title>"),
                           HasSubstr("<p>A note &lt;1&gt;.</p>"),
                           HasSubstr("<td>a &amp; b</td><td>0.9000</td>"),
-                          HasSubstr("<figcaption>conv1<br>1 x 3 x 1 x 1</figcaption>")));
+                          HasSubstr("<figcaption>conv1<br>1 x 3 x 1 x 1</figcaption>"),
+                          HasSubstr("<p>Each tile is the weights of one filter"),
+                          HasSubstr("<p>Each tile is one channel of the layer's output")));
   size_t last = 0;
   for (const char* part :
        {"saliency of a &amp; b", "<p>", "<h2>Answers", "<h2>Filters", "<h2>Outputs"}) {

@@ -13,7 +13,7 @@ using testing::ElementsAre;
 using testing::IsEmpty;
 using testing::Pair;
 
-constexpr char kClassifier[] = R"(# To prepare images as its training did: trainer classify )"
+constexpr char kClassifier[] = R"(# To prepare images as its training did: trainer predict )"
                                R"(--mean_value=104,117,123 --scale=0.5
 layer { name: "data" type: "Input" top: "data" input_param { shape { dim: 2 dim: 3 dim: 8 dim: 6 } } }
 layer { name: "ip" type: "InnerProduct" bottom: "data" top: "ip" inner_product_param { num_output: 2 } }

@@ -171,12 +171,12 @@ TEST_F(MeantTest, DrawReplacesNoFileUnasked) {
 TEST_F(MeantTest, DeploySaysHowImagesWerePrepared) {
   const std::string plain = Run({"deploy", "--model=net.prototxt"}).out;
   EXPECT_THAT(plain, StartsWith("# To prepare images as its training did: "
-                                "trainer classify --scale=0.00390625\n"));
+                                "trainer predict --scale=0.00390625\n"));
   job_.net = Edited(job_.net, "phase: TEST }\n  transform_param { scale: 0.00390625 }",
                     "phase: TEST }\n  transform_param { crop_size: 24 mean_value: 30 }");
   job_.Write();
   const Outcome cropped = Run({"deploy", "--model=net.prototxt", "--out=cropped.prototxt"});
-  const std::string how = "trainer classify --resize=28,28 --mean_value=30\n";
+  const std::string how = "trainer predict --resize=28,28 --mean_value=30\n";
   EXPECT_THAT(ReadText(job_.folder() / "cropped.prototxt"), HasSubstr(how));
   EXPECT_THAT(cropped.err, HasSubstr(how));
   std::filesystem::remove_all(job_.folder() / "data");

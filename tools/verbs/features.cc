@@ -3,11 +3,14 @@
 #include <limits>
 
 #include "flag_groups.h"
+#include "trainer/base/error/error.h"
 #include "trainer/base/file/file.h"
 #include "trainer/base/text/text.h"
 #include "trainer/cli/verb.h"
+#include "trainer/inference/export/export_net.h"
 #include "trainer/inference/pack/model_pack.h"
 #include "trainer/inference/predict/feature_extraction.h"
+#include "trainer/inference/predict/prediction_target.h"
 #include "trainer/run/device.h"
 #include "trainer/storage/cursor.h"
 
@@ -19,8 +22,14 @@ class Features final : public Verb {
  public:
   void Declare(FlagSet& flags) override {
     flags.BindWords(&options_.images, std::numeric_limits<size_t>::max());
-    DeclareModel(flags, &net_);
-    DeclareWeights(flags, &options_.weights);
+    flags.Bind(&target_.model.file, "model", "FILE", "the net");
+    DeclareWeights(flags, &target_.weights);
+    flags.Bind(
+        &target_.run, "run", "DIR",
+        "the folder of a run, instead of --model and --weights: its net with an Input layer, "
+        "and the weights of its best test");
+    flags.Bind(&shape_, "shape", "C,H,W",
+               "for --run, if the data of the run is not there: the shape of an image");
     flags.BindList(&options_.blobs, "blobs", "LIST", "names of blobs, separated by commas")
         .Required();
     flags
@@ -37,7 +46,7 @@ class Features final : public Verb {
     DeclareSeed(flags, &seed_, "seed of the random numbers of --random");
     DeclareIterations(flags, &options_.iterations);
     DeclarePhase(flags, &phase_);
-    DeclareNetChanges(flags, &net_);
+    DeclareNetChanges(flags, &target_.model);
     DeclareDevice(flags, &device_);
     DeclareDbLock(flags, &db_lock_);
     DeclareImages(flags, &options_.image_flags);
@@ -46,11 +55,11 @@ class Features final : public Verb {
   int Run() override {
     SetDbLock(db_lock_);
     static_cast<void>(ChooseDevice(device_));  // before the files are read
-    RequireFiles(options_.weights);
-    const NetSpec spec = LoadModel(net_, &options_.weights);
-    const std::unique_ptr<Device> device = MakeDevice(ChooseDevice(device_, spec));
-    InferenceNet net(spec, *device,
-                     {.state = MakeNetState(phase_, net_.state), .memory = BufferReuse::kSeparate});
+    const PredictionTarget target = FindTarget();
+    const std::unique_ptr<Device> device = MakeDevice(ChooseDevice(device_, target.net));
+    InferenceNet net(target.net, *device,
+                     {.state = target.state, .memory = BufferReuse::kSeparate});
+    options_.weights = target.weights;
     options_.seed = static_cast<uint64_t>(seed_);
     const int passes = ExtractFeatures(net, options_);
     LOG(INFO) << EscapeControl(Join("Wrote ", JoinList(options_.out, ","), ": ",
@@ -59,8 +68,31 @@ class Features final : public Verb {
   }
 
  private:
-  NetSource net_;
+  // Unlike ResolvePredictionTarget, takes a net that reads its own data, and a net without weights.
+  PredictionTarget FindTarget() {
+    target_.verb = "features";
+    if (!shape_.empty()) target_.shape = ParseItemShape(shape_);
+    if (!target_.run.empty() && phase_ == caffe::TEST) return ResolvePredictionTarget(target_);
+    if (!target_.run.empty()) {
+      throw Error(ErrorCode::kUsage, "--phase is for --model; the net of --run is its TEST net");
+    }
+    if (target_.model.file.empty()) {
+      throw Error(ErrorCode::kUsage, "'trainer features' needs --model=FILE, or --run=DIR");
+    }
+    if (target_.shape) {
+      throw Error(ErrorCode::kUsage, "--shape is for --run; the net of --model has its own sizes");
+    }
+    RequireFiles(target_.weights);
+    PredictionTarget target;
+    target.weights = target_.weights;
+    target.net = LoadModel(target_.model, &target.weights);
+    target.state = MakeNetState(phase_, target_.model.state);
+    return target;
+  }
+
+  PredictionTargetOptions target_;
   FeatureOptions options_;
+  std::string shape_;
   int seed_ = 1;
   caffe::Phase phase_ = caffe::TEST;
   DeviceOptions device_;

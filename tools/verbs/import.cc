@@ -34,7 +34,10 @@ class Import final : public Verb {
               "default: raw, with --train torchvision")
         .Choices("raw|torchvision");
     flags.Bind(&options_.train, "train", "", "also write a net and a solver that fine-tune");
-    flags.Bind(&options_.tune.classes, "classes", "N", "with --train: number of classes").Range(2);
+    flags
+        .Bind(&options_.tune.classes, "classes", "N",
+              "with --train: number of classes; default: lines of the labels.txt next to --source")
+        .Range(2);
     flags.Bind(&options_.tune.source, "source", "SET", "with --train: the training set");
     flags.Bind(&options_.tune.test_source, "test_source", "SET",
                "with --train: the test set; default: the one next to the training set");

@@ -120,7 +120,9 @@ std::string WriteModelPack(const PackOptions& options) {
   WriteSealedTar(options.out, members);
   uint64_t bytes = 0;
   for (const TarMember& member : members) bytes += member.content.size();
-  return Join("Wrote ", options.out, ": ", members.size(), " files, ", bytes, " bytes");
+  const bool is_unnamed = facts.labels == 0 && TakesImages(net.net()) && ClassesOf(net.net()) > 1;
+  return Join("Wrote ", options.out, ": ", members.size(), " files, ", bytes, " bytes",
+              is_unnamed ? "; the classes have no names: give them with --labels=FILE" : "");
 }
 
 }  // namespace trainer

@@ -12,20 +12,21 @@
 
 namespace trainer {
 
-// Empty lines at the end are not names.
-std::vector<std::string> ReadClassNames(const std::string& path, int64_t classes) {
+std::vector<std::string> ReadClassNames(const std::string& path) {
   constexpr uint64_t kMaxBytes = uint64_t{1} << 26;
+  if (IsDirectory(path)) return FindClassNames(path);
   std::vector<std::string> names;
-  if (IsDirectory(path)) {
-    names = FindClassNames(path);
-  } else {
-    std::istringstream lines(ReadListFile(path, kMaxBytes));
-    for (std::string line; std::getline(lines, line);) {
-      line.erase(line.find_last_not_of(" \t\r") + 1);
-      names.push_back(line);
-    }
-    while (!names.empty() && names.back().empty()) names.pop_back();
+  std::istringstream lines(ReadListFile(path, kMaxBytes));
+  for (std::string line; std::getline(lines, line);) {
+    line.erase(line.find_last_not_of(" \t\r") + 1);
+    names.push_back(line);
   }
+  while (!names.empty() && names.back().empty()) names.pop_back();
+  return names;
+}
+
+std::vector<std::string> ReadClassNames(const std::string& path, int64_t classes) {
+  std::vector<std::string> names = ReadClassNames(path);
   if (static_cast<int64_t>(names.size()) == classes) return names;
   throw Error(ErrorCode::kData, {path},
               IsDirectory(path) ? Join("the folder has ", names.size(), " subfolders for ", classes,
@@ -43,6 +44,11 @@ std::vector<std::string> ReadClassNamesOfRun(const std::string& path, int64_t cl
         Join("the classes have no names: ", error.what(), "; give the names with --labels=FILE"));
     return {};
   }
+}
+
+std::string FindLabels(const std::string& set) {
+  const std::string path = JoinPath(FolderOf(set), "labels.txt");
+  return Exists(path) ? path : "";
 }
 
 }  // namespace trainer

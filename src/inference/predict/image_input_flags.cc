@@ -158,9 +158,11 @@ PreprocessComment FindComment(const NetSpec& net) {
     ++comment.line;
     line.erase(line.find_last_not_of(" \t\r") + 1);
     const std::string_view text = std::string_view(line).substr(std::min<size_t>(2, line.size()));
-    comment.found = text == kRawPixelsComment || text.starts_with(kPreprocessComment);
-    if (text.starts_with(kPreprocessComment)) {
-      comment.flags = SplitCommentFlags(std::string(text.substr(std::strlen(kPreprocessComment))));
+    comment.found = text == kRawPixelsComment;
+    for (const std::string_view start : {kPreprocessComment, kOldPreprocessComment}) {
+      if (!text.starts_with(start)) continue;
+      comment.found = true;
+      comment.flags = SplitCommentFlags(std::string(text.substr(start.size())));
     }
     if (comment.found) break;
   }

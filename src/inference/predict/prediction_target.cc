@@ -10,6 +10,7 @@
 #include "trainer/config/solver_spec.h"
 #include "trainer/inference/export/export_net.h"
 #include "trainer/inference/pack/model_pack.h"
+#include "trainer/inference/predict/class_names.h"
 #include "trainer/inference/run_weights.h"
 #include "trainer/monitor/run_directory.h"
 
@@ -17,7 +18,6 @@ namespace trainer {
 namespace {
 
 constexpr int kBatchOfRun = 32;
-constexpr char kLabelsName[] = "labels.txt";  // written by `trainer dataset images`
 
 // Returns the field of the layer that names its data, or null. Checks data_param last, because
 // --limit sets data_param.limit in layers of other types too.
@@ -43,8 +43,7 @@ std::string ResolvePaths(const std::string& run, NetSpec* net) {
     *source = ResolveRunPath(run, *source);
     const bool is_folder =
         layer.type() == "ImageData" && IsDirectory(*source);  // a subfolder per class
-    const std::string file = is_folder ? *source : JoinPath(FolderOf(*source), kLabelsName);
-    if (names.empty() && Exists(file)) names = file;
+    if (names.empty()) names = is_folder ? *source : FindLabels(*source);
   }
   return names;
 }

@@ -8,11 +8,14 @@
 namespace trainer {
 namespace {
 
-// Returns the images side by side below a heading, or "" if there are none. `heading` may be "".
-std::string ImagesHtml(const std::string& heading, const std::vector<PageImage>& images) {
+std::string SectionHtml(const std::string& heading, const std::string& explanation) {
+  return Join("<h2>", heading, "</h2>\n<p>", explanation, "</p>\n");
+}
+
+// Returns the images side by side, or "" if there are none.
+std::string ImagesHtml(const std::vector<PageImage>& images) {
   if (images.empty()) return "";
-  std::string html = heading.empty() ? "" : Join("<h2>", heading, "</h2>\n");
-  html += "<div class=\"pictures\">\n";
+  std::string html = "<div class=\"pictures\">\n";
   for (const PageImage& one : images) {
     html += FigureHtml(Base64(EncodeImage(one.image, "png")), one.caption);
   }
@@ -22,13 +25,27 @@ std::string ImagesHtml(const std::string& heading, const std::vector<PageImage>&
 }  // namespace
 
 std::string ToHtml(const InspectionPage& page) {
-  std::string html = ImagesHtml("", page.input);
+  std::string html = ImagesHtml(page.input);
   if (!page.note.empty()) html += Join("<p>", EscapeHtml(page.note), "</p>\n");
   std::vector<std::vector<std::string>> rows;
   for (const auto& [name, score] : page.answers) rows.push_back({name, score});
-  if (!rows.empty()) html += "<h2>Answers</h2>\n" + TableHtml({"class", "score"}, rows);
-  html += ImagesHtml("Filters of the first layers", page.filters);
-  html += ImagesHtml("Outputs of the layers", page.outputs);
+  if (!rows.empty()) {
+    html += SectionHtml("Answers", "The classes with the largest scores for this image.") +
+            TableHtml({"class", "score"}, rows);
+  }
+  if (!page.filters.empty()) {
+    html += SectionHtml("Filters of the first layers",
+                        "Each tile is the weights of one filter: a pattern that the layer looks "
+                        "for. Patterns without noise show that the layer has learnt.") +
+            ImagesHtml(page.filters);
+  }
+  if (!page.outputs.empty()) {
+    html += SectionHtml("Outputs of the layers",
+                        "Each tile is one channel of the layer's output for this image. Black is "
+                        "the smallest value of the layer and white its largest. If all values of "
+                        "a layer are zero, nothing after it depends on the image.") +
+            ImagesHtml(page.outputs);
+  }
   return PageHtml(page.title, html);
 }
 

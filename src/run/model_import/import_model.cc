@@ -16,6 +16,7 @@
 #include "trainer/checkpoint/model_file.h"
 #include "trainer/checkpoint/tensor_model.h"
 #include "trainer/inference/export/export_net.h"
+#include "trainer/inference/predict/class_names.h"
 #include "trainer/inference/predict/image_input_flags.h"
 #include "trainer/onnx/onnx_file.h"
 #include "trainer/run/new_project/new_project.h"
@@ -58,16 +59,27 @@ void CheckImportOptions(const ImportModelOptions& options) {
     throw Error(ErrorCode::kUsage,
                 "--classes, --source and --test_source are for --train; give --train, too");
   }
-  if (options.train && (tune.classes == 0 || tune.source.empty())) {
-    throw Error(ErrorCode::kUsage,
-                "--train needs --classes=N, the number of classes, and --source=SET, the training "
-                "set");
+  if (options.train && tune.source.empty()) {
+    throw Error(ErrorCode::kUsage, "--train needs --source=SET, the training set");
   }
+}
+
+// Returns the number of names in the labels.txt next to the training set. Throws kUsage unless
+// there are at least two.
+int64_t CountLabels(const std::string& source) {
+  const std::string labels = FindLabels(source);
+  const size_t names = labels.empty() ? 0 : ReadClassNames(labels).size();
+  if (names >= 2) return static_cast<int64_t>(names);
+  throw Error(ErrorCode::kUsage,
+              Join("--train needs --classes=N, the number of classes, because ",
+                   labels.empty() ? Join("there is no labels.txt next to ", source)
+                                  : Join(labels, " has ", Counted(names, "line"))));
 }
 
 // Completes what the flags say about the data.
 FineTuneOptions ReadTuning(const ImportModelOptions& options) {
   FineTuneOptions tune = options.tune;
+  if (tune.classes == 0) tune.classes = CountLabels(tune.source);
   if (options.batch) tune.train_batch = *options.batch;
   tune.backend = DetectFormat(tune.source);
   if (tune.test_source.empty()) tune.test_source = FindTestSet(tune.source, Exists);
@@ -130,6 +142,18 @@ OnnxImportOptions ReadSizes(const ImportModelOptions& options) {
   const Shape shape = ParseItemShape(options.shape);
   sizes.shapes[""].assign(shape.dims().begin(), shape.dims().end());
   return sizes;
+}
+
+// Does as ImportOnnx. The message of an error says that the shape is the user's, if it is.
+ImportedNet Import(const onnx::ModelProto& model, const ImportModelOptions& options,
+                   const OnnxImportOptions& sizes) {
+  try {
+    return ImportOnnx(model, options.model, sizes);
+  } catch (const Error& error) {
+    if (options.shape.empty() || error.code() != ErrorCode::kData) throw;
+    throw Error(error.code(), Join(error.what(), "; the size of the input is that of --shape=",
+                                   options.shape, ", so the model may need another one"));
+  }
 }
 
 // Changes the first layer to take pixels, if the flags ask for it. Returns whether it did. Throws
@@ -210,7 +234,7 @@ std::string ImportModel(const ImportModelOptions& options) {
   FineTuneOptions tune;
   if (options.train) tune = ReadTuning(options);
   const onnx::ModelProto model = ReadOnnx(options.model);
-  ImportedNet imported = ImportOnnx(model, options.model, sizes);
+  ImportedNet imported = Import(model, options, sizes);
   const bool takes_pixels = ChoosePixels(options, &imported);
   FineTuneNet tuned;
   if (options.train) {

@@ -135,6 +135,23 @@ TEST(PredictTest, WritesATableOfAFolderAndContinuesIt) {
   EXPECT_EQ(ReadText(job.folder() / "p.csv"), whole);
 }
 
+TEST(FeaturesTest, ARunNamesNetAndWeights) {
+  const AnswerJob job;
+  const Outcome made = job.Run({"features", "--run=run", "--blobs=ip", "--out=ip.npy", "0.pgm"});
+  EXPECT_EQ(made.exit_code, 0) << made.err;
+  EXPECT_THAT(made.err,
+              AllOf(HasSubstr("the best test of the run"), HasSubstr("Wrote ip.npy: ip")));
+  ExpectRefused(job, job.Run({"features", "--blobs=ip", "--out=i.npy", "0.pgm"}), 64, "",
+                "needs --model=FILE, or --run=DIR");
+  ExpectRefused(job,
+                job.Run({"features", "--run=run", "--phase=TRAIN", "--blobs=ip", "--out=i.npy"}),
+                64, "", "--phase is for --model");
+  ExpectRefused(job,
+                job.Run({"features", "--model=run/net.prototxt", "--shape=1,28,28", "--blobs=ip",
+                         "--out=i.npy"}),
+                64, "", "--shape is for --run");
+}
+
 TEST(PredictTest, NamesTheClassesOfARun) {
   const AnswerJob job;
   WriteText(job.folder() / "data/labels.txt", "0\n1\n2\n3\n4\n5\n6\n7\n8\n9\n");

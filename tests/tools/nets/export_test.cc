@@ -13,6 +13,7 @@ namespace {
 
 using testing::AllOf;
 using testing::HasSubstr;
+using testing::Not;
 using testing::StartsWith;
 
 // A job with a run.
@@ -79,8 +80,10 @@ TEST(PackTest, StandsForNetWeightsAndLabels) {
   const ExportJob job;
   WriteText(job.folder() / "names.txt", "nil\nunit\npair\n3\n4\n5\n6\n7\n8\nnine lives\n");
   WriteText(job.folder() / "0.pgm", "P5 28 28 255\n" + std::string(28 * 28, 'x'));
+  EXPECT_THAT(job.MustRun({"pack", "--run=run", "--out=unnamed.trainer"}).err,
+              HasSubstr("bytes; the classes have no names: give them with --labels=FILE"));
   EXPECT_THAT(job.MustRun({"pack", "--run=run", "--labels=names.txt", "--out=m.trainer"}).err,
-              HasSubstr("Wrote m.trainer: 4 files, "));
+              AllOf(HasSubstr("Wrote m.trainer: 4 files, "), Not(HasSubstr("no names"))));
   const Outcome of_run =
       job.MustRun({"predict", "--run=run", "--labels=names.txt", "--top=10", "0.pgm"});
   const Outcome of_pack = job.MustRun({"predict", "--model=m.trainer", "--top=10", "0.pgm"});

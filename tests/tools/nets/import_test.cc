@@ -97,15 +97,32 @@ TEST_F(ImportVerbTest, ANetForAnotherTaskLearns) {
   EXPECT_THAT(trained.err, HasSubstr("Loaded 1 layer from net.caffemodel"));
 }
 
+TEST_F(ImportVerbTest, TheLabelsNextToTheSetCountTheClasses) {
+  WriteDigitsModel();
+  WriteDigits({.folder = folder_ / "digits", .train = 20, .test = 10});
+  folder_.Write("digits/labels.txt", "zero\none\ntwo\n");
+  const Outcome made = Import({"--train", "--source=digits/train_lmdb"});
+  ASSERT_EQ(made.exit_code, 0) << made.err;
+  EXPECT_THAT(made.out, HasSubstr("layer 'fc' is now 'fc_new', for 3 classes\n"));
+}
+
 TEST_F(ImportVerbTest, FlagsThatDoNotFitAreRefused) {
   WriteDigitsModel();
   ExpectRefused(Run({"import", "--out=net.prototxt", "--weights=w"}), 64, "needs MODEL");
   ExpectRefused(Import({"--weights=w.pth"}), 64,
                 "--weights=w.pth: the name must end in .caffemodel");
   ExpectRefused(Import({"--classes=10"}), 64, "give --train, too");
-  ExpectRefused(Import({"--train"}), 64, "--train needs --classes=N");
+  ExpectRefused(Import({"--train"}), 64, "--train needs --source=SET");
+  ExpectRefused(Import({"--train", "--source=train_lmdb"}), 64,
+                "because there is no labels.txt next to train_lmdb");
+  folder_.Write("labels.txt", "one\n\n");
+  ExpectRefused(Import({"--train", "--source=train_lmdb"}), 64, "labels.txt has 1 line");
   ExpectRefused(Import({"--pixels=torchvision"}), 64, "is not a color image");
   ExpectRefused(Import({"--shape=3,28,28"}), 65, "does not fit its input 1x3x28x28");
+  ExpectRefused(Import({"--shape=1,60,60"}), 65,
+                "the size of the input is that of --shape=1,60,60");
+  ExpectRefused(Import({"--shape=28,28"}), 64,
+                "--shape=28x28 has 2 numbers, but an item of the model's input 'image' has 3");
 }
 
 TEST_F(ImportVerbTest, TheTrainingSetMustExistAndFitTheNet) {

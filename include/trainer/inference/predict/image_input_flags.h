@@ -19,8 +19,11 @@ struct ImageInputFlags {
 
 // A comment in the first lines of a deploy file says how to preprocess images. It consists of
 // kPreprocessComment and flags of ImageInputFlags, or is kRawPixelsComment. kUnknownSizeNote
-// follows the flags if only the training data could give the size.
+// follows the flags if only the training data could give the size. Files of earlier versions begin
+// with kOldPreprocessComment.
 inline constexpr char kPreprocessComment[] =
+    "To prepare images as its training did: trainer predict ";
+inline constexpr char kOldPreprocessComment[] =
     "To prepare images as its training did: trainer classify ";
 inline constexpr char kRawPixelsComment[] = "Images go in as they are: pixels from 0 to 255";
 inline constexpr char kUnknownSizeNote[] = " (H,W: the size of the data set's images)";
