@@ -209,5 +209,21 @@ TEST(AttentionTest, RefusesEmptySequences) {
       ThrowsMessage<Error>(HasSubstr("attention: the size of a head is 0")));
 }
 
+TEST(AttentionTest, AGpuRefusesSizesBeyond32Bits) {
+  if (!TestsOnGpu()) GTEST_SKIP() << "about kernels";
+  constexpr int64_t kTooLong = int64_t{1} << 30;
+  const std::string message = "attention on a GPU supports less than 2^30 positions";
+  EXPECT_THAT(
+      [] {
+        MakeTestDevice()->NewAttention({1, kTooLong, 1, 1});
+      },
+      ThrowsMessage<Error>(HasSubstr(message)));
+  EXPECT_THAT(
+      [] {
+        MakeTestDevice()->NewAttention({1, 1, kTooLong / 64, 22});
+      },
+      ThrowsMessage<Error>(HasSubstr(message)));
+}
+
 }  // namespace
 }  // namespace trainer

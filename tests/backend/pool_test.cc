@@ -250,5 +250,13 @@ TEST(PoolTest, AverageHasNoWinners) {
               ThrowsMessage<Error>(HasSubstr("an average pool has no winners")));
 }
 
+TEST(PoolTest, AGpuRefusesImagesBeyond32Bits) {
+  if (!TestsOnGpu()) GTEST_SKIP() << "about kernels";
+  const PoolDesc desc{
+      .batch = 1, .channels = 1, .in_h = 1 << 15, .in_w = 1 << 15, .out_h = 1, .out_w = 1};
+  EXPECT_THAT([&] { MakeTestDevice()->NewPool(desc); },
+              ThrowsMessage<Error>(HasSubstr("the images have 2^30 pixels or channels, or more")));
+}
+
 }  // namespace
 }  // namespace trainer
