@@ -88,6 +88,8 @@ enum class Decay { kInGradient, kOfTheRule };
 namespace rule_internal {
 
 // Updates one weight by `step` unless the update is skipped, and clears its gradient if asked to.
+// Values are selected instead of stored under a condition, because AVX2's masked stores are slow on
+// AMD's processors: with them, AdamW took three times as long.
 template <class F>
 struct ElementStep {
   F step;
@@ -95,8 +97,13 @@ struct ElementStep {
   bool skip, clear;
   template <class... States>
   HD void operator()(float& w, float& grad, States&... states) const {
-    if (!skip) step(w, states..., g(grad, w));
-    if (clear) grad = 0;
+    const auto update = [&](float new_w, States... news) {
+      step(new_w, news..., g(grad, w));
+      w = skip ? w : new_w;
+      ((states = skip ? states : news), ...);
+    };
+    update(w, states...);
+    grad = clear ? 0 : grad;
   }
 };
 

@@ -130,6 +130,8 @@ class Eltwise final : public Layer {
       return Map(run.device(), ScaleWherePositive{by}, run.GradInput(i), run.GradOutput(0),
                  run.Output(0));
     }
+    const bool same_memory = run.GradInput(i).data == run.GradOutput(0).data;
+    if (by == 1 && same_memory) return;
     Map(run.device(), ScaleByCoefficient{by}, run.GradInput(i), run.GradOutput(0));
   }
 

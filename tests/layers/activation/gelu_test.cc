@@ -1,6 +1,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <numbers>
+
 #include "support/layer_runner.h"
 #include "trainer/base/text/text.h"
 
@@ -16,6 +19,21 @@ TEST(GeluTest, HandValues) {
   layer.Backward({{1, 1, 1, 1}});
   // ... and its density there is 0.2419707.
   ExpectNear(layer.InputGradient(), {0.5, 1.0833155f, -0.0833155f, 1}, 1e-6f);
+}
+
+TEST(GeluTest, IsNearItsDefinitionInDouble) {
+  std::vector<float> values;
+  for (int i = -9000; i <= 9000; ++i) values.push_back(static_cast<float>(i) / 997);
+  LayerRunner layer(R"(type: "GELU")", {{static_cast<int64_t>(values.size())}});
+  const std::vector<float> out = layer.Forward(values);
+  layer.Backward({std::vector<float>(values.size(), 1)});
+  const std::vector<float> slopes = layer.InputGradient();
+  for (size_t i = 0; i < values.size(); ++i) {
+    const double x = values[i], below = 0.5 * std::erfc(-x / std::numbers::sqrt2);
+    const double density = std::exp(-0.5 * x * x) / std::sqrt(2 * std::numbers::pi);
+    EXPECT_NEAR(out[i], x * below, 3e-7 * std::fabs(x)) << x;
+    EXPECT_NEAR(slopes[i], below + x * density, 4e-7) << x;
+  }
 }
 
 TEST(GeluTest, GradientMatchesDifferences) {

@@ -251,9 +251,17 @@ struct PairsOfChannels {
   F f;
   ChannelSumsDesc desc;
   float *a, *b;
+
   HD void operator()(int64_t task) const {
     const int64_t first = task * kChannels, left = desc.channels - first;
-    const int count = left < kChannels ? static_cast<int>(left) : kChannels;
+    if (left >= kChannels) return Sum(first, std::integral_constant<int, kChannels>());
+    Sum(first, static_cast<int>(left));
+  }
+
+ private:
+  // Adds the sums of `count` channels. Compilers keep the sums in registers if Count is a constant.
+  template <class Count>
+  HD void Sum(int64_t first, Count count) const {
     const int64_t inner = Contiguous::value ? 1 : desc.inner, terms = desc.outer * inner;
     float sum_a[kChannels] = {}, sum_b[kChannels] = {};
     for (int64_t i = 0; i < terms; ++i) {
