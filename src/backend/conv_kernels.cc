@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "desc_checks.h"
 #include "trainer/base/error/error.h"
 #include "trainer/base/text/text.h"
 
@@ -44,22 +45,22 @@ class ConvOfKernels final : public ConvPrimitive {
   void AllowDroppedNan() override { forward_->AllowDroppedNan(); }
   void Forward(ConstTensor x, const float* weight, const float* bias, Tensor y,
                std::span<std::byte> scratch) override {
-    Expect("input", x, in_);
-    Expect("output", y, out_);
+    ExpectPlanned("convolution (input)", in_, dtype_, x);
+    ExpectPlanned("convolution (output)", out_, dtype_, y);
     CheckScratch(forward_->ScratchBytes(), scratch);
     forward_->Run(x.data, weight, bias, y.data, scratch);
   }
   void BackwardWeight(ConstTensor x, ConstTensor dy, float* dweight, float* dbias,
                       std::span<std::byte> scratch) override {
-    Expect("input", x, in_);
-    Expect("output gradient", dy, out_);
+    ExpectPlanned("convolution (input)", in_, dtype_, x);
+    ExpectPlanned("convolution (output gradient)", out_, dtype_, dy);
     CheckScratch(weight_->ScratchBytes(), scratch);
     weight_->Run(x.data, dy.data, dweight, dbias, scratch);
   }
   void BackwardData(ConstTensor dy, const float* weight, Tensor dx,
                     std::span<std::byte> scratch) override {
-    Expect("output gradient", dy, out_);
-    Expect("input gradient", dx, in_);
+    ExpectPlanned("convolution (output gradient)", out_, dtype_, dy);
+    ExpectPlanned("convolution (input gradient)", in_, dtype_, dx);
     CheckScratch(data_->ScratchBytes(), scratch);
     data_->Run(dy.data, weight, dx.data, scratch);
   }
@@ -70,14 +71,6 @@ class ConvOfKernels final : public ConvPrimitive {
     if (scratch.size() >= needed) return;
     throw Error(ErrorCode::kInternal,
                 Join("convolution needs ", needed, " bytes of scratch and got ", scratch.size()));
-  }
-  // Throws kInternal unless a tensor has the planned shape and type; `what` names it in the
-  // message.
-  void Expect(const char* what, const ConstTensor& tensor, const Shape& shape) const {
-    if (tensor.shape == shape && tensor.dtype == dtype_) return;
-    throw Error(ErrorCode::kInternal,
-                Join("convolution planned for an ", what, " of ", shape.ToString(), " ",
-                     NameOf(dtype_), " got ", tensor.shape.ToString(), " ", NameOf(tensor.dtype)));
   }
 
   Shape in_, out_;

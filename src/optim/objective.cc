@@ -55,8 +55,10 @@ void Objective::Run(Pass::Batch batch, const std::function<void()>* fused_update
   if (num_in_flight_ == kMaxInFlight) {
     throw Error(ErrorCode::kInternal, "an evaluation is started, and two losses are not taken");
   }
-  if (batch == Pass::Batch::kSame && iter_size_ * accumulator_->virtual_ranks() > 1) {
-    throw Error(ErrorCode::kInternal, "a batch of several passes cannot be evaluated again");
+  if (batch == Pass::Batch::kSame &&
+      (IsStage() || iter_size_ * accumulator_->virtual_ranks() > 1)) {
+    throw Error(ErrorCode::kInternal,
+                "a batch of several passes, or of a part of a net, cannot be evaluated again");
   }
   if (!zero_) params_.ClearGradients();
   zero_ = false;
@@ -65,7 +67,12 @@ void Objective::Run(Pass::Batch batch, const std::function<void()>* fused_update
   std::ranges::fill(evaluation.sums, 0.0f);
   evaluation.unread = iter_size_ * accumulator_->virtual_ranks();
   try {
-    schedule_ == nullptr ? RunPasses(batch, fused_update) : RunScheduled(batch, &evaluation);
+    if (schedule_ == nullptr) {
+      RunPasses(batch, fused_update);
+    } else {
+      evaluation.sums[0] = schedule_->Run(iter_size_);
+      evaluation.unread = 0;
+    }
   } catch (...) {  // no loss can be taken from a failed evaluation
     num_in_flight_ = 0;
     throw;
@@ -110,14 +117,6 @@ void Objective::RunVirtualRanks(int pass, Pass::Batch batch) {
 void Objective::ScaleGradients(float factor) {
   const std::span<float> gradients = params_.Gradients();
   ForEach(device_, static_cast<int64_t>(gradients.size()), ScaleBy{gradients.data(), factor});
-}
-
-void Objective::RunScheduled(Pass::Batch batch, InFlight* evaluation) {
-  if (batch == Pass::Batch::kSame) {
-    throw Error(ErrorCode::kInternal, "a part of a net cannot evaluate a batch again");
-  }
-  evaluation->sums[0] = schedule_->Run(iter_size_);
-  evaluation->unread = 0;
 }
 
 // Reads the loss of the oldest pass in flight.

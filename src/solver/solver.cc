@@ -268,7 +268,11 @@ void Solver::RunStep(bool async) {
   if (async) {
     pending_iter_ = run_->iter;
   } else {
-    TakeLoss();
+    const float loss = model_->optimizer->TakeLoss();
+    if (!std::isfinite(loss) || (run_->IsDisplayed() && !WeightsAreFinite(*model_))) {
+      Diverge(run_->iter, loss, WhatIsNotFinite(*run_, *model_->net));
+    }
+    run_->losses.Add(loss);
   }
   if (run_->schedule.Advance(run_->iter, run_->losses.mean())) {
     run_->observer.OnNote(run_->schedule.NoteOf(run_->iter));
@@ -288,14 +292,6 @@ void Solver::FinishIteration() {
   run_->last_iter = run_->iter;
   if (run_->world != nullptr) run_->world->Heartbeat(run_->iter + 1);
   run_->iter = strategy_->AfterStep(run_->iter);
-}
-
-void Solver::TakeLoss() {
-  const float loss = model_->optimizer->TakeLoss();
-  if (!std::isfinite(loss) || (run_->IsDisplayed() && !WeightsAreFinite(*model_))) {
-    Diverge(run_->iter, loss, WhatIsNotFinite(*run_, *model_->net));
-  }
-  run_->losses.Add(loss);
 }
 
 void Solver::Synchronize() {

@@ -67,8 +67,8 @@ TEST(ConvPlanRefusalTest, NamesATensorOfAnotherShape) {
   const Values y = Values::Of(desc.OutShape(), {}), bias = Values::Of({16}, {});
   GuardedBytes scratch(plan->ScratchBytes());
   EXPECT_THAT([&] { plan->Forward(x, weight.f32(), bias.f32(), y, scratch.span()); },
-              ThrowsMessage<Error>(HasSubstr("planned for an input of 2 16 8 8 (2048) f32 got 2 16 "
-                                             "8 9 (2304) f32")));
+              ThrowsMessage<Error>(HasSubstr("convolution (input) planned for 2 16 8 8 (2048) f32 "
+                                             "got 2 16 8 9 (2304) f32")));
 }
 
 TEST(ConvPlanRefusalTest, SaysWhenScratchIsTooSmall) {

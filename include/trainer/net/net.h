@@ -169,8 +169,6 @@ class Net {
   void RunForward(Pass::Batch batch);
   void RunBackward(GradientSink* sink);
   void RunNode(NodeId id, Direction direction, size_t hook = 0);
-  void ForwardNode(NodeId id);
-  void BackwardNode(NodeId id);
 
   const NetOptions& options_;  // of graph_
   const Device& device_;

@@ -129,9 +129,6 @@ class Objective {
   // Runs pass `pass` of each virtual rank of this rank.
   void RunVirtualRanks(int pass, Pass::Batch batch);
   void ScaleGradients(float factor);
-  // Lets `schedule_` run all passes of this net, which is a stage of a pipeline, and stores the
-  // loss of the whole net. Throws kInternal for Batch::kSame.
-  void RunScheduled(Pass::Batch batch, InFlight* evaluation);
   void Await(int i);
   void ReadPass();
   void ReadPasses();

@@ -173,7 +173,6 @@ class Solver {
   void BeginStrategy(const SolverOptions& options, const LoadedState* loaded);
   void LoadRank(const caffe::SolverState& state);
   void Unfreeze();
-  void TakeLoss();
   void FinishIteration();
   [[noreturn]] void Diverge(int iter, float loss, const std::string& cause);
   bool Test();

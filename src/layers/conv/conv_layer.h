@@ -16,17 +16,21 @@ class MergedAxes {
   MergedAxes() = default;
   // `begin`: the offset of the copy in the layer's scratch memory.
   MergedAxes(const Shape& real, const Shape& merged, DType dtype, size_t begin)
-      : real_(real), merged_(merged), dtype_(dtype), begin_(begin) {}
+      : real_(real),
+        merged_(merged),
+        dtype_(dtype),
+        copies_(real.Rank() != merged.Rank() && (IsNhwc(real) || IsNhwc(merged))),
+        begin_(begin) {}
 
   // Returns the bytes of scratch memory; 0 if nothing is copied.
   size_t Bytes() const {
-    return Copies() ? AlignedBytes(static_cast<size_t>(merged_.Count()) * SizeOf(dtype_)) : 0;
+    return copies_ ? AlignedBytes(static_cast<size_t>(merged_.Count()) * SizeOf(dtype_)) : 0;
   }
 
   // Returns the merged tensor that holds x.
   ConstTensor Read(const RunContext& run, const ConstTensor& x) const {
-    if (!Copies()) return {x.data, merged_, dtype_};
-    const Tensor copy = CopyIn(run);
+    if (!copies_) return {x.data, merged_, dtype_};
+    const Tensor copy{run.Scratch().data() + begin_, merged_, dtype_};
     if (IsNhwc(real_)) {
       CopyToNchw(run.device(), x, copy.data);
     } else {
@@ -37,31 +41,23 @@ class MergedAxes {
 
   // Returns the merged tensor in which y is computed; Write then copies it to y.
   Tensor Place(const RunContext& run, const Tensor& y) const {
-    return Copies() ? CopyIn(run) : Tensor{y.data, merged_, dtype_};
+    return {copies_ ? run.Scratch().data() + begin_ : y.data, merged_, dtype_};
   }
   // Copies the result from scratch memory to y if Place put it there.
   void Write(const RunContext& run, const Tensor& y) const {
-    if (!Copies()) return;
+    if (!copies_) return;
+    const Tensor result = Place(run, y);
     if (IsNhwc(real_)) {
-      CopyFromNchw(run.device(), CopyIn(run).data, y);
+      CopyFromNchw(run.device(), result.data, y);
     } else {
-      CopyToNchw(run.device(), CopyIn(run), y.data);
+      CopyToNchw(run.device(), result, y.data);
     }
   }
 
  private:
-  // Returns true if the two shapes have different memory orders, so that the numbers must move.
-  bool Copies() const {
-    return real_.Rank() != merged_.Rank() && (IsNhwc(real_) || IsNhwc(merged_));
-  }
-
-  // Returns the merged tensor in scratch memory.
-  Tensor CopyIn(const RunContext& run) const {
-    return {run.Scratch().data() + begin_, merged_, dtype_};
-  }
-
   Shape real_, merged_;
   DType dtype_ = DType::kF32;
+  bool copies_ = false;  // the shapes have different memory orders
   size_t begin_ = 0;
 };
 

@@ -131,7 +131,8 @@ std::string DescribeBrokenPass(Net& net) {
   try {
     JoinReplicas(net, {});
     net.bindings_->results().Repeat();
-    return BrokenPass(net).Describe([&](NodeId node) { net.ForwardNode(node); });
+    return BrokenPass(net).Describe(
+        [&](NodeId node) { net.RunNode(node, Direction::kForward, /*hook=*/net.hooks_.size()); });
   } catch (const Error&) {
     return "";  // the run must end with the message about the loss, not with this error
   }

@@ -93,12 +93,14 @@ bool CaptureCache::RunWithSums(GradientSink& sink) {
 bool CaptureCache::BeginPass(Kind& kind) {
   if (!std::exchange(kind.warmed_up, true)) return false;
   net_.BeginPass();
-  for (int i = 0; i < first_captured_; ++i) net_.ForwardNode(NodeId(i));
+  for (int i = 0; i < first_captured_; ++i) net_.RunNode(NodeId(i), Direction::kForward);
   return true;
 }
 
 void CaptureCache::QueueForward() {
-  for (int i = first_captured_; i < net_.graph().nodes.size(); ++i) net_.ForwardNode(NodeId(i));
+  for (int i = first_captured_; i < net_.graph().nodes.size(); ++i) {
+    net_.RunNode(NodeId(i), Direction::kForward);
+  }
   results().QueueLosses(net_.bindings_->losses());
 }
 

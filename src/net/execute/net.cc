@@ -189,18 +189,14 @@ void Net::RunForward(Pass::Batch batch) {
 void Net::RunBackward(GradientSink* sink) {
   if (loss_scale_ != nullptr) ScaleSeedGradients(*graph_, *bindings_, device_, loss_scale_);
   size_t next = 0;
-  const auto tell = [&](int layer) {
-    for (; next < slices_.size() && slices_[next].final_node >= layer; ++next) {
+  for (int s = graph_->nodes.size(); s >= 0; --s) {
+    if (s < graph_->nodes.size()) RunNode(NodeId(s), Direction::kBackward);
+    // With hooks, the sink waits for the last node: see NodeHook.
+    if (sink == nullptr || (s > 0 && !hooks_.empty())) continue;
+    for (; next < slices_.size() && slices_[next].final_node >= s; ++next) {
       sink->OnGradientReady(static_cast<int>(next), slices_[next].values);
     }
-  };
-  GradientSink* const at_once = hooks_.empty() ? sink : nullptr;
-  if (at_once != nullptr) tell(graph_->nodes.size());
-  for (int s = graph_->nodes.size(); s-- > 0;) {
-    RunNode(NodeId(s), Direction::kBackward);
-    if (at_once != nullptr) tell(s);
   }
-  if (sink != nullptr) tell(0);
 }
 
 void Net::BeginPass() {
@@ -226,38 +222,28 @@ bool Net::RemoveHook(const NodeHook* hook) { return std::erase(hooks_, hook) > 0
 // Runs the node inside the hooks from number `hook` on.
 void Net::RunNode(NodeId id, Direction direction, size_t hook) {
   if (hook < hooks_.size()) {
-    (*hooks_[hook])(*this, id, direction, [=, this] { RunNode(id, direction, hook + 1); });
-  } else if (direction == Direction::kForward) {
-    ForwardNode(id);
-  } else {
-    BackwardNode(id);
+    return (*hooks_[hook])(*this, id, direction, [=, this] { RunNode(id, direction, hook + 1); });
   }
-}
-
-void Net::ForwardNode(NodeId id) {
   const Node& node = graph_->nodes[id];
-  if (node.fused_into) return;
-  if (!node.has_dynamic_shape || dynamic_shapes_->BeforeForward(id)) {
+  const bool forward = direction == Direction::kForward, dynamic = node.has_dynamic_shape;
+  if (forward && !node.fused_into && (!dynamic || dynamic_shapes_->BeforeForward(id))) {
     node.layer->Forward(bindings_->Of(id).forward);
     // On an asynchronous device TakeLoss checks for errors, because reading one here would wait for
     // the node.
     if (!device_.IsAsync()) CheckInputError(id, bindings_->results().TakeInputError(id), 0);
-    if (node.has_dynamic_shape) dynamic_shapes_->TakeShapes(id);
+    if (dynamic) dynamic_shapes_->TakeShapes(id);
   }
-  if (options_.memory == BufferReuse::kPoisoned) bindings_->Poison(graph_->ForwardTime(id));
-}
-
-void Net::BackwardNode(NodeId id) {
-  const Node& node = graph_->nodes[id];
-  if (node.has_backward) {
+  if (!forward && node.has_backward) {
     for (const ValueId value : node.recompute) {
       graph_->nodes[graph_->values[value].producer].layer->Recompute(bindings_->Recompute(value));
     }
-    if (!node.has_dynamic_shape || dynamic_shapes_->BeforeBackward(id)) {
+    if (!dynamic || dynamic_shapes_->BeforeBackward(id)) {
       node.layer->Backward(bindings_->Of(id).backward);
     }
   }
-  if (options_.memory == BufferReuse::kPoisoned) bindings_->Poison(graph_->BackwardTime(id));
+  if (options_.memory == BufferReuse::kPoisoned) {
+    bindings_->Poison(forward ? graph_->ForwardTime(id) : graph_->BackwardTime(id));
+  }
 }
 
 // Throws the error that a kernel of the node reported in `word`, in the pass `batches_ago` passes
