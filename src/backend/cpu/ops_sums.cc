@@ -6,7 +6,7 @@ namespace {
 
 // Adds term(row, column) of each row to to[column], eight rows per pass over the columns, so that
 // the sums are read and written once for eight rows, and eight lines of memory are read at once.
-// The order of the additions is that of the rows.
+// Each sum adds the rows in ascending order.
 template <class Term>
 void AddRows(int64_t rows, int64_t begin, int64_t end, Term term, float* to) {
   using parallel_for_internal::Loop;
