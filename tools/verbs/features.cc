@@ -72,8 +72,8 @@ class Features final : public Verb {
   PredictionTarget FindTarget() {
     target_.verb = "features";
     if (!shape_.empty()) target_.shape = ParseItemShape(shape_);
-    if (!target_.run.empty() && phase_ == caffe::TEST) return ResolvePredictionTarget(target_);
     if (!target_.run.empty()) {
+      if (phase_ == caffe::TEST) return ResolvePredictionTarget(target_);
       throw Error(ErrorCode::kUsage, "--phase is for --model; the net of --run is its TEST net");
     }
     if (target_.model.file.empty()) {

@@ -8,8 +8,11 @@
 namespace trainer {
 namespace {
 
-std::string SectionHtml(const std::string& heading, const std::string& explanation) {
-  return Join("<h2>", heading, "</h2>\n<p>", explanation, "</p>\n");
+// Returns a section of the page, or "" if it has no content.
+std::string SectionHtml(const std::string& heading, const std::string& explanation,
+                        const std::string& content) {
+  if (content.empty()) return "";
+  return Join("<h2>", heading, "</h2>\n<p>", explanation, "</p>\n", content);
 }
 
 // Returns the images side by side, or "" if there are none.
@@ -29,23 +32,17 @@ std::string ToHtml(const InspectionPage& page) {
   if (!page.note.empty()) html += Join("<p>", EscapeHtml(page.note), "</p>\n");
   std::vector<std::vector<std::string>> rows;
   for (const auto& [name, score] : page.answers) rows.push_back({name, score});
-  if (!rows.empty()) {
-    html += SectionHtml("Answers", "The classes with the largest scores for this image.") +
-            TableHtml({"class", "score"}, rows);
-  }
-  if (!page.filters.empty()) {
-    html += SectionHtml("Filters of the first layers",
-                        "Each tile is the weights of one filter: a pattern that the layer looks "
-                        "for. Patterns without noise show that the layer has learnt.") +
-            ImagesHtml(page.filters);
-  }
-  if (!page.outputs.empty()) {
-    html += SectionHtml("Outputs of the layers",
-                        "Each tile is one channel of the layer's output for this image. Black is "
-                        "the smallest value of the layer and white its largest. If all values of "
-                        "a layer are zero, nothing after it depends on the image.") +
-            ImagesHtml(page.outputs);
-  }
+  html += SectionHtml("Answers", "The classes with the largest scores for this image.",
+                      rows.empty() ? "" : TableHtml({"class", "score"}, rows));
+  html += SectionHtml("Filters of the first layers",
+                      "Each tile is the weights of one filter: a pattern that the layer looks for. "
+                      "Patterns without noise show that the layer has learnt.",
+                      ImagesHtml(page.filters));
+  html += SectionHtml("Outputs of the layers",
+                      "Each tile is one channel of the layer's output for this image. Black is the "
+                      "smallest value of the layer and white its largest. If all values of a layer "
+                      "are zero, nothing after it depends on the image.",
+                      ImagesHtml(page.outputs));
   return PageHtml(page.title, html);
 }
 

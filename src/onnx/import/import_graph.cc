@@ -39,13 +39,11 @@ Dims InputDims(const std::string& path, const onnx::ValueInfoProto& input,
   if (given != options.shapes.end()) {
     const size_t wanted = dims.size() - std::min<size_t>(dims.size(), 1);
     if (input.type().tensor_type().has_shape() && given->second.size() != wanted) {
-      throw Error(
-          ErrorCode::kUsage, {path},
-          EscapeControl(Join(
-              "--shape=", DimsText(given->second), " has ", Counted(given->second.size(), "number"),
-              ", but an item of "
-              "the model's input '",
-              input.name(), "' has ", wanted, ": the shape of the input is ", DimsText(dims))));
+      throw Error(ErrorCode::kUsage, {path},
+                  EscapeControl(Join("--shape=", DimsText(given->second), " has ",
+                                     Counted(given->second.size(), "number"),
+                                     ", but an item of the model's input '", input.name(), "' has ",
+                                     wanted, ": the shape of the input is ", DimsText(dims))));
     }
     dims.resize(1, options.batch);
     dims.insert(dims.end(), given->second.begin(), given->second.end());
