@@ -80,7 +80,7 @@ void DeclareOnnx(FlagSet& flags, OnnxFlags* onnx, NetSource* net) {
 void RefuseOnnxFlags(const FlagSet& flags, const std::string& out) {
   std::vector<std::string> given;
   for (const Flag& flag : flags.flags()) {
-    if (flag.group != kOnnxGroup || flags.values().Text(flag.name) == flag.fallback) continue;
+    if (flag.group != kOnnxGroup || !flags.values().IsGiven(flag.name)) continue;
     given.push_back(Join("--", flag.name));
   }
   if (given.empty()) return;

@@ -53,7 +53,8 @@ uint32_t ChecksumOf(const FileHandle& file, const std::string& path, uint64_t of
 }
 
 void ThrowDamaged(const std::string& path, const std::string& why) {
-  throw Error(ErrorCode::kBadSnapshot, {path}, Join(why, "; use another snapshot"));
+  throw Error(ErrorCode::kBadSnapshot, {path},
+              Join(why, "; copy the file again, or use another snapshot"));
 }
 
 }  // namespace trainer

@@ -13,6 +13,7 @@
 #include "trainer/base/file/file.h"
 #include "trainer/base/text/text.h"
 #include "trainer/checkpoint/tensor_model.h"
+#include "trainer/config/text/prototxt.h"
 #include "trainer/config/upgrade/upgrade.h"
 #include "trainer/hdf5/reader.h"
 
@@ -34,12 +35,7 @@ std::string FindTensorNames(const std::string& net_file) {
 
 // Throws kData for the files of other programs that have to be converted, with the command.
 void RefuseOtherPrograms(const std::string& path) {
-  if (path.ends_with(".onnx")) {
-    throw Error(ErrorCode::kData, {path},
-                Join("this is a model in the format ONNX; make a net and weights of it: trainer "
-                     "import ",
-                     FileNameOf(path), " --out=net.prototxt --weights=net.caffemodel"));
-  }
+  RefuseOnnx(path);
   if (path.ends_with(".pth") || path.ends_with(".pt")) {
     throw Error(ErrorCode::kData, {path},
                 "this is a file of PyTorch, which only Python reads; save the weights there: "

@@ -175,6 +175,7 @@ class FlagParser {
   void Put(const Flag& flag, const std::string& value) {
     if (flag.kind == FlagKind::kEach) flags_.each_[std::string(flag.name)].push_back(value);
     flags_.values_[std::string(flag.name)] = value;
+    flags_.given_.emplace(flag.name);
   }
 
   // Stores --max_iter=100, i.e. a field of the solver given as a flag by its name or by a synonym,

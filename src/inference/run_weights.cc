@@ -3,6 +3,7 @@
 #include <glog/logging.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <optional>
 
 #include "trainer/base/error/error.h"
@@ -44,8 +45,17 @@ std::string ChooseRunWeights(const std::string& folder, const std::string& doing
     throw Error(ErrorCode::kNoInput, {AbsolutePath(folder)},
                 "this run has not saved a snapshot yet; give the weights with --weights=FILE");
   }
-  const auto& [newest_iter, newest] = history.weights.back();
-  std::string file = ResolveRunPath(folder, newest);
+  const auto newest = std::ranges::find_if(
+      history.weights.rbegin(), history.weights.rend(),
+      [&](const auto& saved) { return Exists(ResolveRunPath(folder, saved.second)); });
+  if (newest == history.weights.rend()) {
+    throw Error(ErrorCode::kNoInput, {AbsolutePath(folder)},
+                EscapeControl(Join("the snapshots of this run are not there, the newest was ",
+                                   history.weights.back().second,
+                                   "; give the weights with --weights=FILE")));
+  }
+  const int64_t newest_iter = newest->first;
+  std::string file = ResolveRunPath(folder, newest->second);
   if (const std::optional<BestTest> best = BestTestOf(history, BestOutputOf(folder))) {
     const std::string what = Join("the best test of the run, ", best->output, " ",
                                   static_cast<float>(best->value), " at iteration ", best->iter);
@@ -59,6 +69,11 @@ std::string ChooseRunWeights(const std::string& folder, const std::string& doing
                " the newest one instead, of iteration ", newest_iter,
                " (to keep the best: set keep_best: 1, with a snapshot at each test)"));
     }
+  } else {
+    LOG(INFO) << EscapeControl(Join(doing,
+                                    " the newest weights of the run, which has no tests, of "
+                                    "iteration ",
+                                    newest_iter, ": ", file));
   }
   WarnOfOtherRun(history, folder, file);
   return file;

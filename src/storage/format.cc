@@ -50,7 +50,8 @@ std::string DetectFormat(const std::string& path) {
     if (format != nullptr) return format->name;
     throw Error(
         ErrorCode::kNoInput, {path},
-        "the folder is not a database: it has neither data.mdb (LMDB) nor CURRENT (LevelDB)");
+        "the folder is not a database: it has neither data.mdb (LMDB) nor CURRENT (LevelDB); "
+        "'trainer dataset images' makes a database from a folder of images");
   }
   if (IsHdf5Name(path)) return "HDF5";
   if (IsNumpyPath(path)) return "NUMPY";

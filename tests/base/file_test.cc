@@ -3,12 +3,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
 
 #include "support/error_of.h"
 #include "support/faulty_ops.h"
+#include "support/in_child.h"
 #include "support/temp_folder.h"
 
 namespace trainer {
@@ -109,6 +111,13 @@ TEST(ReadFileTest, RefusesAFolder) {
   const auto [code, message] = ErrorOf([] { ReadFile("/tmp", 10); });
   EXPECT_EQ(code, ErrorCode::kNoInput);
   EXPECT_THAT(message, HasSubstr("Is a directory"));
+  EXPECT_EQ(InChild([] {
+              const TempFolder closed;
+              if (chmod(closed.path().c_str(), 0) != 0 || (geteuid() == 0 && seteuid(65534) != 0))
+                return 1;
+              return static_cast<int>(ErrorOf([&] { ReadFile(closed.path(), 10); }).first);
+            }),
+            static_cast<int>(ErrorCode::kNoPermission));
 }
 
 TEST(ReadFileTest, ReportsAFailingRead) {

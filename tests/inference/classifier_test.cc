@@ -80,7 +80,7 @@ TEST_F(ClassifierTest, AnImageThatCannotBeReadDoesNotStopTheOthers) {
   EXPECT_EQ(images[0].scores.size(), 10u);
   EXPECT_EQ(images[0].exit_code, 0);
   EXPECT_EQ(images[1].exit_code, 65);
-  EXPECT_THAT(images[1].error, HasSubstr("bad.jpg: the image"));
+  EXPECT_THAT(images[1].error, HasSubstr("bad.jpg: the file is not an image"));
   EXPECT_EQ(images[2].exit_code, 66);
   EXPECT_THAT(images[2].error, HasSubstr("none.png"));
   EXPECT_EQ(images[3].scores.size(), 10u);

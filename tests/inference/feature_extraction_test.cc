@@ -90,7 +90,7 @@ TEST_F(FeatureExtractionTest, ImagesArePreprocessedAsForClassification) {
   options_.images.push_back(digits_.folder().Write("bad.jpg", "no image"));
   const auto [code, message] = ErrorOf([&] { Extract(digits_.LoadDeploy(), {"prob"}); });
   EXPECT_EQ(code, ErrorCode::kData);
-  EXPECT_THAT(message, HasSubstr("bad.jpg: the image"));
+  EXPECT_THAT(message, HasSubstr("bad.jpg: the file is not an image"));
 }
 
 TEST_F(FeatureExtractionTest, RandomInputsDependOnTheSeed) {
@@ -131,6 +131,12 @@ TEST_F(FeatureExtractionTest, RefusesBeforeItWrites) {
   ExpectRefused(deploy, {"ip"}, ErrorCode::kData, "not an HDF5 file");
   options_.input.clear();
   options_.backend = "LMDB";
+  ExpectRefused(net, {"ip"}, ErrorCode::kUsage, "is the name of a file, but --backend writes ");
+  options_.backend = "HDF5";
+  options_.out = {out_ + ".txt"};
+  ExpectRefused(net, {"ip"}, ErrorCode::kUsage, "the name must end in .h5, .hdf5, .npz or .npy");
+  options_.backend = "LMDB";
+  options_.out = {digits_.folder() / "db"};
   ExpectRefused(net, {"ip", "data"}, ErrorCode::kUsage, "2 blobs and 1 outputs");
   options_.weights = {net.file};
   ExpectRefused(net, {"ip"}, ErrorCode::kData, "net.prototxt");

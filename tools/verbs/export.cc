@@ -49,8 +49,12 @@ class Export final : public Verb {
     RefuseOnnxFlags(*flags_, out_);
     UsePack(&target_.model, &target_.weights);
     if (target_.run.empty() == target_.weights.empty()) {
-      throw Error(ErrorCode::kUsage,
-                  "'trainer export' needs either --weights=FILE, --run=DIR or a pack as --model");
+      throw Error(
+          ErrorCode::kUsage,
+          target_.run.empty()
+              ? "'trainer export' needs either --weights=FILE, --run=DIR or a pack as --model"
+              : "--run and --weights cannot both be given: each names weights; leave one "
+                "of them out");
     }
     if (!target_.run.empty()) target_.weights = {ChooseRunWeights(target_.run, "Exporting")};
     RequireFiles(target_.weights);

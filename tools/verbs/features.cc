@@ -21,6 +21,7 @@ namespace {
 class Features final : public Verb {
  public:
   void Declare(FlagSet& flags) override {
+    flags_ = &flags;
     flags.BindWords(&options_.images, std::numeric_limits<size_t>::max());
     flags.Bind(&target_.model.file, "model", "FILE", "the net");
     DeclareWeights(flags, &target_.weights);
@@ -71,6 +72,13 @@ class Features final : public Verb {
   // Unlike ResolvePredictionTarget, takes a net that reads its own data, and a net without weights.
   PredictionTarget FindTarget() {
     target_.verb = "features";
+    const bool has_files =
+        !options_.images.empty() || !options_.image_flags.list.empty() || !options_.input.empty();
+    if (has_files && flags_->values().IsGiven("iterations")) {
+      throw Error(ErrorCode::kUsage,
+                  "--iterations is for --random and for nets that read their own data; images and "
+                  "--input are read to their end");
+    }
     if (!shape_.empty()) target_.shape = ParseItemShape(shape_);
     if (!target_.run.empty()) {
       if (phase_ == caffe::TEST) return ResolvePredictionTarget(target_);
@@ -90,6 +98,7 @@ class Features final : public Verb {
     return target;
   }
 
+  const FlagSet* flags_ = nullptr;
   PredictionTargetOptions target_;
   FeatureOptions options_;
   std::string shape_;

@@ -69,6 +69,11 @@ class InspectVerb final : public Verb {
   // Throws kUsage for flags that contradict each other, and kCannotCreate if --out exists.
   void CheckFlags() {
     if (images_.empty()) throw Error(ErrorCode::kUsage, "'trainer inspect' needs an image");
+    if (IsDirectory(images_[0])) {
+      throw Error(
+          ErrorCode::kUsage,
+          EscapeControl(Join(images_[0], " is a folder; 'trainer inspect' shows one image")));
+    }
     if (!out_.ends_with(".html")) {
       throw Error(ErrorCode::kUsage, Join("--out=", out_, " must end in .html"));
     }

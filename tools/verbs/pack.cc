@@ -37,6 +37,10 @@ class PackModel final : public Verb {
     if (!options_.images.list.empty()) {
       throw Error(ErrorCode::kUsage, "--list names images for 'trainer predict'; leave it out");
     }
+    if (!options_.out.ends_with(".trainer")) {
+      throw Error(ErrorCode::kUsage,
+                  EscapeControl(Join("--out=", options_.out, ": the name must end in .trainer")));
+    }
     if (!shape_.empty()) options_.target.shape = ParseItemShape(shape_);
     RefuseToReplace(options_.out, replace_);
     LOG(INFO) << EscapeControl(WriteModelPack(options_));

@@ -7,6 +7,7 @@
 #include "trainer/base/log/log.h"
 #include "trainer/base/text/text.h"
 #include "trainer/cli/verb.h"
+#include "trainer/config/text/prototxt.h"
 #include "trainer/inference/pack/model_pack.h"
 
 namespace trainer {
@@ -41,6 +42,13 @@ class Show final : public Verb {
 
  private:
   void PrintCard(const std::string& file) const {
+    RefuseOnnx(file);
+    if (IsDirectory(file)) {
+      throw Error(ErrorCode::kUsage,
+                  EscapeControl(Join(file, " is a folder; 'trainer status ", file,
+                                     "' describes a run, and 'trainer pack --run=", file,
+                                     " --out=model.trainer' makes a pack of it")));
+    }
     if (Exists(file) && !IsPack(file)) {
       throw Error(ErrorCode::kUsage,
                   EscapeControl(Join(file, " is not a pack of 'trainer pack'; --model=", file,

@@ -12,6 +12,7 @@
 #include <limits>
 #include <map>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -55,6 +56,8 @@ class Flags {
   bool Switch(std::string_view name) const;
   // Returns whether the flag has a value that is not empty, its default included.
   bool Has(std::string_view name) const { return !Text(name).empty(); }
+  // Returns whether the command line has the flag, even with its default as the value.
+  bool IsGiven(std::string_view name) const { return given_.contains(name); }
   // Returns the items of a list "a, b,c" without blanks and empty items.
   std::vector<std::string> List(std::string_view name) const;
   // Returns every value of a kEach flag, in order; none if it was not given.
@@ -66,6 +69,7 @@ class Flags {
   friend class FlagParser;
   std::map<std::string, std::string, std::less<>> values_;
   std::map<std::string, std::vector<std::string>, std::less<>> each_;
+  std::set<std::string, std::less<>> given_;
   std::vector<std::string> words_;
 };
 

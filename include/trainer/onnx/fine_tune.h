@@ -20,6 +20,7 @@ struct FineTuneNet {
   caffe::NetParameter net;
   std::string old_layer, new_layer;  // the last layer before and after
   std::string score;                 // the blob of its scores, which the loss reads
+  int64_t channels = 0;              // of the images
 };
 
 // Changes the weights of the first convolution, so that the net takes the pixels that Caffe

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -12,7 +13,8 @@ namespace trainer {
 
 // Gives the sizes that a model may leave free.
 struct OnnxImportOptions {
-  int64_t batch = 1;  // length of the first axis of an input, if the model leaves it free
+  // Length of the first axis of an input. The model must leave it free; default: the model's, or 1.
+  std::optional<int64_t> batch = std::nullopt;
   // Maps the name of an input to the shape of one item, without the batch. The name "" means all
   // inputs. This shape replaces the sizes in the model.
   std::map<std::string, std::vector<int64_t>> shapes = {};

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -25,7 +26,10 @@ const char* SpecialFileText(mode_t mode) {
 // for ever or never reach an end.
 void RequireRegular(const std::string& path, mode_t mode) {
   if (S_ISREG(mode)) return;
-  if (S_ISDIR(mode)) ThrowFileError(FileUse::kInput, "read", AbsolutePath(path), EISDIR);
+  if (S_ISDIR(mode)) {
+    const bool is_readable = faccessat(AT_FDCWD, SystemPath(path).c_str(), R_OK, AT_EACCESS) == 0;
+    ThrowFileError(FileUse::kInput, "read", AbsolutePath(path), is_readable ? EISDIR : errno);
+  }
   throw Error(ErrorCode::kNoInput, {AbsolutePath(path)},
               Join("cannot read: this is ", SpecialFileText(mode),
                    ", not a file; write its content to a file first"));

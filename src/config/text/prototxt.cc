@@ -75,7 +75,16 @@ std::unique_ptr<ParsedText> ParseTextString(const std::string& file, std::string
   return parsed;
 }
 
+void RefuseOnnx(const std::string& path) {
+  if (!path.ends_with(".onnx") || !Exists(path)) return;
+  throw Error(ErrorCode::kData, {path},
+              Join("this is a model in the format ONNX; make a net and weights of it: trainer "
+                   "import ",
+                   FileNameOf(path), " --out=net.prototxt --weights=net.caffemodel"));
+}
+
 std::string ReadTextFile(const std::string& path) {
+  RefuseOnnx(path);
   try {
     return ReadFile(path, kMaxBytes);
   } catch (const Error& error) {

@@ -101,11 +101,6 @@ std::string WriteModelPack(const PackOptions& options) {
   const PredictionTarget target = ResolvePredictionTarget(wanted);
   const std::unique_ptr<Device> device = MakeCpuDevice();
   InferenceNet net(target.net, *device, {.state = target.state});
-  if (InputBlobs(net.net()).empty()) {
-    throw Error(ErrorCode::kConfig, {target.net.file},
-                "the net reads its own data, so it cannot be packed; 'trainer deploy' makes a net "
-                "with an Input layer from it, and --run=DIR packs a run");
-  }
   net.LoadAllWeights(target.weights);
   std::vector<TarMember> members(2);
   PackFacts facts;
@@ -118,10 +113,8 @@ std::string WriteModelPack(const PackOptions& options) {
   std::string card = MakePackCard(net.net(), facts, members).ToString();
   members.insert(members.begin(), TarMember{kPackCardName, std::move(card)});
   WriteSealedTar(options.out, members);
-  uint64_t bytes = 0;
-  for (const TarMember& member : members) bytes += member.content.size();
   const bool is_unnamed = facts.labels == 0 && TakesImages(net.net()) && ClassesOf(net.net()) > 1;
-  return Join("Wrote ", options.out, ": ", members.size(), " files, ", bytes, " bytes",
+  return Join("Wrote ", options.out, ": ", FileSize(options.out), " bytes",
               is_unnamed ? "; the classes have no names: give them with --labels=FILE" : "");
 }
 

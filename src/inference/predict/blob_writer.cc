@@ -4,8 +4,10 @@
 
 #include "predict/array_blob_writer.h"
 #include "trainer/base/error/error.h"
+#include "trainer/base/file/file.h"
 #include "trainer/base/text/text.h"
 #include "trainer/storage/database_writer.h"
+#include "trainer/storage/format.h"
 
 namespace trainer {
 namespace {
@@ -86,6 +88,22 @@ bool IsOneFile(const std::string& backend, const std::vector<std::string>& outs)
   return is_npz || (backend == "HDF5" && !AreNpyFiles(outs));
 }
 
+// Throws kUsage if an output has the name of a file of another format.
+void CheckNames(const std::string& backend, const std::vector<std::string>& outs) {
+  for (const std::string& out : outs) {
+    const bool names_array = IsHdf5Name(out) || out.ends_with(".npz") || out.ends_with(".npy");
+    const bool has_ending = FileNameOf(out).find('.') != std::string::npos;
+    if (backend == "HDF5" ? names_array || !has_ending : !names_array) continue;
+    throw Error(ErrorCode::kUsage,
+                EscapeControl(backend == "HDF5" ? Join("--out=", out,
+                                                       ": the name must end in .h5, .hdf5, .npz or "
+                                                       ".npy; for a database, give --backend=lmdb")
+                                                : Join("--out=", out,
+                                                       " is the name of a file, but --backend "
+                                                       "writes databases; leave --backend out")));
+  }
+}
+
 // Throws kUsage if a blob is given twice or the backend needs another number of outputs.
 void CheckCounts(const std::string& backend, const std::vector<std::string>& blobs,
                  const std::vector<std::string>& outs) {
@@ -110,6 +128,7 @@ void CheckCounts(const std::string& backend, const std::vector<std::string>& blo
 std::unique_ptr<BlobWriter> MakeBlobWriter(const std::string& backend,
                                            const std::vector<std::string>& blobs,
                                            const std::vector<std::string>& outs, bool replace) {
+  CheckNames(backend, outs);
   CheckCounts(backend, blobs, outs);
   if (AreNpyFiles(outs)) return std::make_unique<NpyBlobs>(blobs, outs, replace);
   if (IsOneFile(backend, outs)) return MakeArrayBlobWriter(blobs, outs[0], replace);

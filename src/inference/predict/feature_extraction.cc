@@ -48,8 +48,10 @@ std::unique_ptr<BlobSource> MakeSource(InferenceNet& net, const FeatureOptions& 
   }
   if (given != 1) {
     throw Error(ErrorCode::kUsage,
-                "the net has Input layers, and nothing fills them; give --input=FILE.h5 (or .npz), "
-                "--random or images");
+                given == 0 ? "the net has Input layers, and nothing fills them; give "
+                             "--input=FILE.h5 (or .npz), --random or images"
+                           : "images, --input and --random each fill the Input layers; give only "
+                             "one of them");
   }
   if (HasImages(options)) {
     return MakeImageSource(ImagePaths(options.images, options.image_flags.list),

@@ -124,7 +124,7 @@ std::vector<float> ImagePreprocessor::MeanOfFirstCrop() const {
 void ImagePreprocessor::Read(const std::string& path, std::vector<float>* out) {
   constexpr uint64_t kMaxBytes = uint64_t{1} << 30;
   raw_ = ReadFile(path, kMaxBytes);
-  DecodeImage(raw_, channels_ == 1 ? ColorMode::kGray : ColorMode::kColor, {path}, "the image",
+  DecodeImage(raw_, channels_ == 1 ? ColorMode::kGray : ColorMode::kColor, {path}, "the file",
               &decoded_, BitDepth::kFloats);
   AppendCrops(path, out);
 }

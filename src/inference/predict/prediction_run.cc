@@ -73,9 +73,12 @@ int PrintPredictions(Classifier& classifier, ImagePaths& paths,
                      const PredictionRunOptions& options) {
   JsonPrinter json;
   PredictionFile::Written counts;
+  bool are_scores = false;
   const PredictionClock::time_point start = PredictionClock::now();
   classifier.Run(paths, AvailableThreads(), [&](const ImageScores& image) {
     Count(image, &counts);
+    are_scores =
+        are_scores || std::ranges::any_of(image.scores, [](float s) { return s < 0 || s > 1; });
     if (options.json) {
       json.Add(ToJson(image, static_cast<size_t>(options.top), options.names));
     } else if (image.error.empty()) {
@@ -85,6 +88,10 @@ int PrintPredictions(Classifier& classifier, ImagePaths& paths,
     }
   });
   if (options.json) json.Finish();
+  if (are_scores) {
+    LOG(INFO) << "The numbers are scores, not probabilities: the net does not end in a Softmax "
+                 "layer";
+  }
   LogSpeed(counts, 0, "", start);
   return counts.exit_code;
 }

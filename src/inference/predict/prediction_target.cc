@@ -1,5 +1,6 @@
 #include "trainer/inference/predict/prediction_target.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "trainer/backend/device/cpu_device.h"
@@ -8,6 +9,7 @@
 #include "trainer/base/text/text.h"
 #include "trainer/config/overrides.h"
 #include "trainer/config/solver_spec.h"
+#include "trainer/config/text/prototxt.h"
 #include "trainer/inference/export/export_net.h"
 #include "trainer/inference/pack/model_pack.h"
 #include "trainer/inference/predict/class_names.h"
@@ -87,11 +89,27 @@ PredictionTarget PredictionTargetOfRun(const PredictionTargetOptions& options) {
   return target;
 }
 
+// Throws kConfig if the net reads its own data, as nets for training do.
+void RequireInput(const NetSpec& net) {
+  const auto is_input = [](const LayerSpec& layer) { return layer.type() == "Input"; };
+  const auto is_data = [](const LayerSpec& layer) {
+    return layer.proto().bottom_size() == 0 && layer.type().ends_with("Data") &&
+           layer.type() != "DummyData";
+  };
+  if (std::ranges::any_of(net.layers, is_input) || std::ranges::none_of(net.layers, is_data))
+    return;
+  throw Error(ErrorCode::kConfig, {net.file},
+              EscapeControl(Join("this net reads its own data, as for training; make a net with an "
+                                 "Input layer from it: trainer deploy --model=",
+                                 net.file, " --out=deploy.prototxt")));
+}
+
 PredictionTarget PredictionTargetOfFiles(const PredictionTargetOptions& options) {
   PredictionTarget target;
   NetSource model = options.model;
   target.weights = options.weights;
   UsePack(&model, &target.weights, &target.class_names);
+  RefuseOnnx(model.file);
   for (const auto& [flag, is_given] :
        {std::pair("model", !model.file.empty()), std::pair("weights", !target.weights.empty())}) {
     if (is_given) continue;
@@ -105,6 +123,7 @@ PredictionTarget PredictionTargetOfFiles(const PredictionTargetOptions& options)
   }
   RequireFiles(target.weights);
   target.net = LoadNet(model);
+  RequireInput(target.net);
   target.state = MakeNetState(caffe::TEST, options.model.state);
   if (options.batch) SetBatch(*options.batch, &target.net);
   return target;

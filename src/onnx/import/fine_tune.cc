@@ -223,6 +223,7 @@ FineTuneNet MakeFineTuneNet(const ImportedNet& imported, const FineTuneOptions& 
   FineTuneNet tuned;
   caffe::NetParameter layers = imported.net;
   const LayerParameter input = ImageInput(layers);
+  tuned.channels = input.input_param().shape(0).dim(1);
   // If a model has auxiliary outputs, only the first output is trained.
   tuned.score = RemoveProbabilities(&layers, imported.first_output);
   KeepAncestors(tuned.score, &layers);

@@ -30,22 +30,32 @@ Dims InputDims(const std::string& path, const onnx::ValueInfoProto& input,
   auto given = options.shapes.find(input.name());
   if (given == options.shapes.end()) given = options.shapes.find("");
   const onnx::TensorShapeProto& shape = input.type().tensor_type().shape();
+  const int64_t batch = options.batch.value_or(1);
   Dims dims;
   for (const auto& dim : shape.dim()) {
     const bool is_batch = LowerCase(dim.dim_param()).find("batch") != std::string::npos;
-    dims.push_back(dim.has_dim_value() ? dim.dim_value() : is_batch ? options.batch : -1);
+    dims.push_back(dim.has_dim_value() ? dim.dim_value() : is_batch ? batch : -1);
   }
-  if (!dims.empty() && dims[0] <= 0) dims[0] = options.batch;
+  if (!dims.empty() && dims[0] <= 0) dims[0] = batch;
+  if (!dims.empty() && options.batch && dims[0] != batch) {
+    throw Error(ErrorCode::kUsage, {path},
+                EscapeControl(Join("--batch=", batch, ": the model fixes the shape of its input '",
+                                   input.name(), "' to ", DimsText(dims),
+                                   "; leave --batch out, or write the model with a free first "
+                                   "size")));
+  }
   if (given != options.shapes.end()) {
     const size_t wanted = dims.size() - std::min<size_t>(dims.size(), 1);
     if (input.type().tensor_type().has_shape() && given->second.size() != wanted) {
-      throw Error(ErrorCode::kUsage, {path},
-                  EscapeControl(Join("--shape=", DimsText(given->second), " has ",
-                                     Counted(given->second.size(), "number"),
-                                     ", but an item of the model's input '", input.name(), "' has ",
-                                     wanted, ": the shape of the input is ", DimsText(dims))));
+      std::string sizes = DimsText(given->second);
+      std::ranges::replace(sizes, 'x', ',');
+      throw Error(
+          ErrorCode::kUsage, {path},
+          EscapeControl(Join("--shape=", sizes, " has ", Counted(given->second.size(), "number"),
+                             ", but an item of the model's input '", input.name(), "' has ", wanted,
+                             ": the shape of the input is ", DimsText(dims))));
     }
-    dims.resize(1, options.batch);
+    dims.resize(1, batch);
     dims.insert(dims.end(), given->second.begin(), given->second.end());
   }
   const bool is_free = !input.type().tensor_type().has_shape() && given == options.shapes.end();

@@ -20,6 +20,13 @@ namespace {
 }  // namespace
 
 onnx::ModelProto ReadOnnx(const std::string& path) {
+  for (const char* end : {".pth", ".pt", ".safetensors"}) {
+    if (!path.ends_with(end)) continue;
+    RefuseOnnxFile(path,
+                   "this is a file of weights, which does not say what the layers compute; in "
+                   "Python, write the model as ONNX: torch.onnx.export(model.eval(), "
+                   "torch.randn(1, 3, 224, 224), 'model.onnx', dynamo=False)");
+  }
   const uint64_t size = FileSize(path);
   if (size == 0) RefuseOnnxFile(path, "the file is empty, so it is not an ONNX model");
   if (size > INT_MAX) {

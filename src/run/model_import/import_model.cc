@@ -1,5 +1,6 @@
 #include "trainer/run/model_import/import_model.h"
 
+#include <glog/logging.h>
 #include <google/protobuf/text_format.h>
 
 #include <algorithm>
@@ -31,7 +32,7 @@ constexpr char kNetEnding[] = ".prototxt";
 
 // Returns the name of the net's file without its ending.
 std::string StemOf(const std::string& out) {
-  return out.ends_with(kNetEnding) ? out.substr(0, out.size() - sizeof(kNetEnding) + 1) : out;
+  return out.substr(0, out.size() - sizeof(kNetEnding) + 1);
 }
 
 // Returns the name of a file next to the net: "net_solver.prototxt" for "net.prototxt".
@@ -47,6 +48,10 @@ std::string WithComment(const std::string& comment, const caffe::NetParameter& n
 
 // Throws kUsage for flags that do not fit each other.
 void CheckImportOptions(const ImportModelOptions& options) {
+  if (!options.out.ends_with(kNetEnding)) {
+    throw Error(ErrorCode::kUsage,
+                EscapeControl(Join("--out=", options.out, ": the name must end in .prototxt")));
+  }
   if (!IsNamedAsWeights(options.weights)) {
     throw Error(
         ErrorCode::kUsage,
@@ -64,22 +69,30 @@ void CheckImportOptions(const ImportModelOptions& options) {
   }
 }
 
-// Returns the number of names in the labels.txt next to the training set. Throws kUsage unless
-// there are at least two.
-int64_t CountLabels(const std::string& source) {
+// Returns `classes`, or for 0 the number of names in the labels.txt next to the training set.
+// Throws kUsage if that is not at least two. Warns if `classes` is another number.
+int64_t CountClasses(int64_t classes, const std::string& source) {
   const std::string labels = FindLabels(source);
-  const size_t names = labels.empty() ? 0 : ReadClassNames(labels).size();
-  if (names >= 2) return static_cast<int64_t>(names);
+  const auto names = labels.empty() ? 0 : std::ssize(ReadClassNames(labels));
+  if (classes > 0) {
+    if (names > 0 && names != classes) {
+      LOG(WARNING) << EscapeControl(Join("--classes=", classes, ", but ", labels, " has ",
+                                         Counted(names, "line"),
+                                         ": predictions will not show the names of the classes"));
+    }
+    return classes;
+  }
+  if (names >= 2) return names;
   throw Error(ErrorCode::kUsage,
               Join("--train needs --classes=N, the number of classes, because ",
                    labels.empty() ? Join("there is no labels.txt next to ", source)
                                   : Join(labels, " has ", Counted(names, "line"))));
 }
 
-// Completes what the flags say about the data.
+// Completes what the flags say about the data. Throws as OpenCursor if the training set cannot be
+// opened, before it misses other flags.
 FineTuneOptions ReadTuning(const ImportModelOptions& options) {
   FineTuneOptions tune = options.tune;
-  if (tune.classes == 0) tune.classes = CountLabels(tune.source);
   if (options.batch) tune.train_batch = *options.batch;
   tune.backend = DetectFormat(tune.source);
   if (tune.test_source.empty()) tune.test_source = FindTestSet(tune.source, Exists);
@@ -92,16 +105,27 @@ FineTuneOptions ReadTuning(const ImportModelOptions& options) {
                      "convert ",
                      tune.source, " train_lmdb"));
   }
+  OpenCursor(tune.backend, tune.source);
+  tune.classes = CountClasses(tune.classes, tune.source);
   return tune;
 }
 
 // Throws as Cursor and DatumParser do if the first record of a set cannot be read, and kConfig if
-// it is smaller than the image of the net.
-void CheckRecords(const std::string& format, const std::string& path,
+// it has other channels than the image of the net or is smaller.
+void CheckRecords(const std::string& format, const std::string& path, int64_t channels,
                   const caffe::TransformationParameter& transform) {
   const std::unique_ptr<Cursor> cursor = OpenCursor(format, path);
   DatumParser parser;
   const DatumView& record = parser.Parse(path, cursor->Key(), cursor->Value());
+  if (record.channels != channels) {
+    throw Error(ErrorCode::kConfig, {path},
+                Join("the images have ", Counted(record.channels, "channel"),
+                     ", but the net reads ", channels,
+                     channels == 3   ? "; make the set with color images"
+                     : channels == 1 ? "; make the set with gray images: trainer dataset images "
+                                       "--gray"
+                                     : ""));
+  }
   const uint32_t size = transform.crop_size();
   const int64_t height = transform.has_crop_h() ? transform.crop_h() : size;
   const int64_t width = transform.has_crop_w() ? transform.crop_w() : size;
@@ -112,16 +136,16 @@ void CheckRecords(const std::string& format, const std::string& path,
                    "; make the set with larger images (trainer dataset images "
                    "--resize_height=",
                    height, " --resize_width=", width,
-                   "), or import the model for smaller ones: --shape=", record.channels, ",",
+                   "), or import the model for smaller ones: --shape=", channels, ",",
                    record.height, ",", record.width));
 }
 
-// Checks the sets of the Data layers of the net for training.
-void CheckSets(const caffe::NetParameter& net) {
+// Checks the sets of the Data layers of the net for training, whose images have `channels`.
+void CheckSets(const caffe::NetParameter& net, int64_t channels) {
   for (const caffe::LayerParameter& layer : net.layer()) {
     if (layer.type() != "Data") continue;
     const caffe::DataParameter& data = layer.data_param();
-    CheckRecords(caffe::DataParameter::DB_Name(data.backend()), data.source(),
+    CheckRecords(caffe::DataParameter::DB_Name(data.backend()), data.source(), channels,
                  layer.transform_param());
   }
 }
@@ -137,7 +161,7 @@ void RefuseToReplaceFiles(const ImportModelOptions& options) {
 
 OnnxImportOptions ReadSizes(const ImportModelOptions& options) {
   OnnxImportOptions sizes;
-  if (options.batch && !options.train) sizes.batch = *options.batch;
+  if (options.batch && !options.train) sizes.batch = options.batch;
   if (options.shape.empty()) return sizes;
   const Shape shape = ParseItemShape(options.shape);
   sizes.shapes[""].assign(shape.dims().begin(), shape.dims().end());
@@ -239,7 +263,7 @@ std::string ImportModel(const ImportModelOptions& options) {
   FineTuneNet tuned;
   if (options.train) {
     tuned = MakeFineTuneNet(imported, tune, takes_pixels);
-    CheckSets(tuned.net);
+    CheckSets(tuned.net, tuned.channels);
   }
   const std::string name = FileNameOf(options.model);
   // The weights first, because they may be too large for their format.
@@ -256,6 +280,10 @@ std::string ImportModel(const ImportModelOptions& options) {
   const std::string solver = NameBeside(options.out, "solver");
   WriteWhole(net, WithComment(Join("Fine-tunes ", name, "."), tuned.net));
   WriteWhole(solver, FineTuneSolverText(tune, net, solver, options.weights, StemOf(options.out)));
+  if (tune.test_source.empty()) {
+    text += Join("there is no test set next to ", tune.source,
+                 ", so the net has no accuracy: give one with --test_source=SET\n");
+  }
   return text + Join(net, ": layer '", tuned.old_layer, "' is now '", tuned.new_layer, "', for ",
                      tune.classes, " classes\nnext: trainer train --solver=", solver,
                      " --weights=", options.weights, " --freeze=all-but-last --run=run\n");

@@ -93,7 +93,8 @@ ZipReader::ZipReader(const std::string& path) : file_(path) {
 
 void ZipReader::FailZip(const std::string& why) const {
   throw Error(ErrorCode::kData, {file_.path()},
-              Join("this zip file cannot be read: ", why, "; write it again with numpy.savez"));
+              Join("this zip file cannot be read: ", why,
+                   "; copy it again, or write it again with numpy.savez or 'trainer export'"));
 }
 
 void ZipReader::FindDirectory(uint64_t* offset, uint64_t* bytes) const {

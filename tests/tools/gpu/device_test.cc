@@ -26,6 +26,9 @@ TEST(GpuFlagTest, OfEveryVerbThatComputesNamesWhatIsMissing) {
   const Job job;
   job.Write();
   ASSERT_EQ(job.Train({"--set", "max_iter=1"}).exit_code, 0);
+  ASSERT_EQ(
+      RunHere({"deploy", "--model=net.prototxt", "--out=deploy.prototxt"}, job.options()).exit_code,
+      0);
   const std::string weights = "--weights=snap_iter_1.caffemodel";
   for (const std::vector<std::string>& command : {
            std::vector<std::string>{"train", "--solver=solver.prototxt"},
@@ -33,8 +36,8 @@ TEST(GpuFlagTest, OfEveryVerbThatComputesNamesWhatIsMissing) {
            {"time", "--model=net.prototxt"},
            {"time", "--solver=solver.prototxt"},
            {"features", "--model=net.prototxt", weights, "--blobs=ip", "--out=ip.h5"},
-           {"predict", "--model=net.prototxt", weights, "image.png"},
-           {"inspect", "--model=net.prototxt", weights, "--out=page.html", "image.png"},
+           {"predict", "--model=deploy.prototxt", weights, "image.png"},
+           {"inspect", "--model=deploy.prototxt", weights, "--out=page.html", "image.png"},
        }) {
     std::vector<std::string> asking = command;
     asking.push_back("--gpu=0");

@@ -87,7 +87,7 @@ TEST(PredictTest, TheExitCodeIsThatOfTheFirstImageThatCannotBeRead) {
   const Outcome outcome = job.Predict({"0.pgm", "bad.jpg", "none.png", "1.pgm"});
   EXPECT_EQ(outcome.exit_code, 65) << outcome.err;
   EXPECT_THAT(outcome.Errors(),
-              ElementsAre(StartsWith("bad.jpg: the image"), HasSubstr("none.png")));
+              ElementsAre(StartsWith("bad.jpg: the file is not an image"), HasSubstr("none.png")));
   EXPECT_THAT(outcome.out, HasSubstr("Prediction for 0.pgm"));
   EXPECT_THAT(outcome.out, HasSubstr("Prediction for 1.pgm"));
   EXPECT_THAT(outcome.out, Not(HasSubstr("bad.jpg")));
@@ -111,7 +111,7 @@ TEST(PredictTest, WritesATableOfAFolderAndContinuesIt) {
                                             "--top=1", "--out=p.csv", "pics"};
   const Outcome outcome = job.Run(command);
   EXPECT_EQ(outcome.exit_code, 65) << outcome.err;
-  EXPECT_THAT(outcome.Errors(), ElementsAre(StartsWith("pics/bad.png: the image")));
+  EXPECT_THAT(outcome.Errors(), ElementsAre(StartsWith("pics/bad.png: the file is not an image")));
   EXPECT_EQ(outcome.out, "");
   EXPECT_THAT(outcome.err,
               AllOf(HasSubstr("the best test of the run"), HasSubstr("Classified 4 images in "),
@@ -143,6 +143,10 @@ TEST(FeaturesTest, ARunNamesNetAndWeights) {
               AllOf(HasSubstr("the best test of the run"), HasSubstr("Wrote ip.npy: ip")));
   ExpectRefused(job, job.Run({"features", "--blobs=ip", "--out=i.npy", "0.pgm"}), 64, "",
                 "needs --model=FILE, or --run=DIR");
+  ExpectRefused(
+      job,
+      job.Run({"features", "--run=run", "--blobs=ip", "--out=i.npy", "--input=x.npy", "0.pgm"}), 64,
+      "", "images, --input and --random each fill the Input layers; give only one");
   ExpectRefused(job,
                 job.Run({"features", "--run=run", "--phase=TRAIN", "--blobs=ip", "--out=i.npy"}),
                 64, "", "--phase is for --model");
@@ -150,6 +154,38 @@ TEST(FeaturesTest, ARunNamesNetAndWeights) {
                 job.Run({"features", "--model=run/net.prototxt", "--shape=1,28,28", "--blobs=ip",
                          "--out=i.npy"}),
                 64, "", "--shape is for --run");
+}
+
+TEST(PredictTest, SaysWhichWeightsOfARunItTakes) {
+  const AnswerJob job;
+  const Outcome best = job.Run({"predict", "--run=run", "0.pgm"});
+  EXPECT_THAT(best.err, AllOf(HasSubstr("Using the weights of the best test of the run"),
+                              Not(HasSubstr("The numbers are scores"))));
+  ASSERT_EQ(job.Train({"--run=untested", "--set=test_interval=0", "--set=snapshot_prefix=\"u\""})
+                .exit_code,
+            0);
+  EXPECT_THAT(job.Run({"predict", "--run=untested", "0.pgm"}).err,
+              HasSubstr("Using the newest weights of the run, which has no tests, of iteration 20: "
+                        "u_iter_20.caffemodel"));
+  std::filesystem::remove(job.folder() / "u_iter_20.caffemodel");
+  EXPECT_THAT(job.Run({"predict", "--run=untested", "0.pgm"}).err,
+              HasSubstr("of iteration 10: u_iter_10.caffemodel"));
+  std::filesystem::remove(job.folder() / "u_iter_10.caffemodel");
+  ExpectRefused(job, job.Run({"predict", "--run=untested", "0.pgm"}), 66, "",
+                "the snapshots of this run are not there, the newest was u_iter_20.caffemodel");
+}
+
+TEST(PredictTest, SaysThatScoresAreNoProbabilities) {
+  const AnswerJob job;
+  WriteText(job.folder() / "scores.prototxt",
+            "layer { name: 'in' type: 'Input' top: 'data' input_param { shape { dim: 1 dim: 1 "
+            "dim: 28 dim: 28 } } }\n"
+            "layer { name: 'ip' type: 'InnerProduct' bottom: 'data' top: 'ip' "
+            "inner_product_param { num_output: 10 } }\n");
+  EXPECT_THAT(
+      job.Run({"predict", "--model=scores.prototxt", "--weights=snap_iter_20.caffemodel", "0.pgm"})
+          .err,
+      HasSubstr("The numbers are scores, not probabilities"));
 }
 
 TEST(PredictTest, NamesTheClassesOfARun) {
@@ -178,7 +214,12 @@ TEST(PredictTest, RefusesWithASentence) {
   refused({"0.pgm", "--out=p.csv", "--json"}, 64, "--json prints the answers and --out writes");
   refused({"data"}, 65, "data: no images found");
   refused({"0.pgm", "--run=run"}, 64, "--run and --model cannot both be given");
-  refused({"0.pgm", "--model=net.prototxt"}, 78, "has 0 inputs");
+  WriteText(job.folder() / "x.onnx", "a model");
+  ExpectRefused(job, job.Run({"predict", "--model=x.onnx", "0.pgm"}), 65, "",
+                "x.onnx: this is a model in the format ONNX; make a net and weights of it");
+  refused({"0.pgm", "--model=net.prototxt"}, 78,
+          "net.prototxt: this net reads its own data, as for training; make a net with an Input "
+          "layer from it: trainer deploy --model=net.prototxt");
   refused({"0.pgm", "--weights=none.caffemodel"}, 66, "none.caffemodel");
   refused({"0.pgm", "--mean_value=1,2"}, 64, "--mean_value: 2 values for 1 channels");
   refused({"0.pgm", "--mean=0.pgm"}, 65, "not a mean file");

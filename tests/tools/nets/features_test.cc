@@ -18,15 +18,19 @@ TEST(FeaturesTest, WritesBlobsOfTheNetWithItsChanges) {
   const Job job;
   ASSERT_EQ(job.Train().exit_code, 0);
   const auto run = [&](const std::vector<std::string>& more) {
-    std::vector<std::string> command = {"features", "--model=net.prototxt",
-                                        "--weights=snap_iter_20.caffemodel", "--iterations=2",
-                                        "--out=f.h5"};
+    std::vector<std::string> command = {"features", "--out=f.h5", "--model=net.prototxt",
+                                        "--weights=snap_iter_20.caffemodel", "--iterations=2"};
     command.insert(command.end(), more.begin(), more.end());
     return RunHere(command, job.options());
   };
   ExpectRefused(job, run({"--blobs=ipp"}), 64, "--blobs: the net has no blob 'ipp'.",
                 "Did you mean 'ip'?");
-  EXPECT_THAT(job.Files("f.h5"), IsEmpty());
+  ExpectRefused(job, run({"--blobs=ip", "--out=f.txt"}), 64, "--out=f.txt: the name must end in ");
+  ExpectRefused(job, run({"--blobs=ip", "--out=f.npz", "--backend=lmdb"}), 64,
+                "--out=f.npz is the name of a file, but --backend writes databases");
+  ExpectRefused(job, run({"--blobs=ip", "0.pgm"}), 64,
+                "--iterations is for --random and for nets ");
+  EXPECT_THAT(job.Files("f."), IsEmpty());
   const Outcome outcome =
       run({"--blobs=ip,loss", "--set=layer[digits,TEST].data_param.batch_size=7"});
   ASSERT_EQ(outcome.exit_code, 0) << outcome.err;

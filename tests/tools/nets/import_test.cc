@@ -34,9 +34,9 @@ class ImportVerbTest : public testing::Test {
     EXPECT_THAT(folder_.Names(), Not(testing::Contains("net.prototxt")));
   }
   // A classifier of images (1, 28, 28) in two classes; the mean of four regions decides.
-  void WriteDigitsModel() const {
+  void WriteDigitsModel(int64_t batch = -1) const {
     TestModel model;
-    model.Input("image", {-1, 1, 28, 28});
+    model.Input("image", {batch, 1, 28, 28});
     model.Floats("w", {1, 1, 14, 14}, std::vector<float>(196, 1 / 196.0f));
     model.Floats("fc.weight", {2, 4}, Rising(8)).Floats("fc.bias", {2}, {0, 0});
     model.Node("Conv", {"image", "w"}, {"a"}, "conv").With("strides", {14, 14});
@@ -104,6 +104,21 @@ TEST_F(ImportVerbTest, TheLabelsNextToTheSetCountTheClasses) {
   const Outcome made = Import({"--train", "--source=digits/train_lmdb"});
   ASSERT_EQ(made.exit_code, 0) << made.err;
   EXPECT_THAT(made.out, HasSubstr("layer 'fc' is now 'fc_new', for 3 classes\n"));
+  const Outcome other =
+      Import({"--train", "--source=digits/train_lmdb", "--classes=10", "--force"});
+  EXPECT_THAT(other.err,
+              HasSubstr("--classes=10, but digits/labels.txt has 3 lines: predictions "));
+  EXPECT_THAT(other.out, HasSubstr("for 10 classes\n"));
+}
+
+TEST_F(ImportVerbTest, SaysThatThereIsNoTestSet) {
+  WriteDigitsModel();
+  WriteDigits({.folder = folder_ / "digits", .train = 20, .test = 10});
+  std::filesystem::rename(folder_ / "digits/train_lmdb", folder_ / "digits/pictures");
+  const Outcome made = Import({"--train", "--source=digits/pictures", "--classes=10"});
+  EXPECT_THAT(made.out, HasSubstr("there is no test set next to digits/pictures, so the net has no "
+                                  "accuracy: give one with --test_source=SET\n"));
+  EXPECT_THAT(ReadText(folder_ / "net_train.prototxt"), Not(HasSubstr("Accuracy")));
 }
 
 TEST_F(ImportVerbTest, FlagsThatDoNotFitAreRefused) {
@@ -111,18 +126,26 @@ TEST_F(ImportVerbTest, FlagsThatDoNotFitAreRefused) {
   ExpectRefused(Run({"import", "--out=net.prototxt", "--weights=w"}), 64, "needs MODEL");
   ExpectRefused(Import({"--weights=w.pth"}), 64,
                 "--weights=w.pth: the name must end in .caffemodel");
+  ExpectRefused(Run({"import", "digits.onnx", "--out=net.onnx", "--weights=w.npz"}), 64,
+                "--out=net.onnx: the name must end in .prototxt");
   ExpectRefused(Import({"--classes=10"}), 64, "give --train, too");
   ExpectRefused(Import({"--train"}), 64, "--train needs --source=SET");
-  ExpectRefused(Import({"--train", "--source=train_lmdb"}), 64,
-                "because there is no labels.txt next to train_lmdb");
-  folder_.Write("labels.txt", "one\n\n");
-  ExpectRefused(Import({"--train", "--source=train_lmdb"}), 64, "labels.txt has 1 line");
+  ExpectRefused(Import({"--train", "--source=train_lmdb"}), 66, "train_lmdb");
+  WriteDigits({.folder = folder_ / "digits", .train = 20, .test = 10});
+  ExpectRefused(Import({"--train", "--source=digits"}), 66, "'trainer dataset images' makes a ");
+  ExpectRefused(Import({"--train", "--source=digits/train_lmdb"}), 64,
+                "because there is no labels.txt next to digits/train_lmdb");
+  folder_.Write("digits/labels.txt", "one\n\n");
+  ExpectRefused(Import({"--train", "--source=digits/train_lmdb"}), 64, "labels.txt has 1 line");
   ExpectRefused(Import({"--pixels=torchvision"}), 64, "is not a color image");
   ExpectRefused(Import({"--shape=3,28,28"}), 65, "does not fit its input 1x3x28x28");
   ExpectRefused(Import({"--shape=1,60,60"}), 65,
                 "the size of the input is that of --shape=1,60,60");
   ExpectRefused(Import({"--shape=28,28"}), 64,
-                "--shape=28x28 has 2 numbers, but an item of the model's input 'image' has 3");
+                "--shape=28,28 has 2 numbers, but an item of the model's input 'image' has 3");
+  WriteDigitsModel(1);
+  ExpectRefused(Import({"--batch=8"}), 64,
+                "--batch=8: the model fixes the shape of its input 'image' to 1x1x28x28");
 }
 
 TEST_F(ImportVerbTest, TheTrainingSetMustExistAndFitTheNet) {
@@ -133,6 +156,9 @@ TEST_F(ImportVerbTest, TheTrainingSetMustExistAndFitTheNet) {
   ASSERT_EQ(Run({"dataset", "images", "small", "small_lmdb", "--gray"}).exit_code, 0);
   ExpectRefused(Import({"--train", "--classes=10", "--source=small_lmdb"}), 78,
                 "the images have 24 x 20 pixels, but the net reads 28 x 28");
+  ASSERT_EQ(Run({"dataset", "images", "small", "color_lmdb"}).exit_code, 0);
+  ExpectRefused(Import({"--train", "--classes=10", "--source=color_lmdb"}), 78,
+                "the images have 3 channels, but the net reads 1; make the set with gray images");
 }
 
 TEST_F(ImportVerbTest, FilesThatAreNotModelsAreRefused) {
@@ -143,6 +169,8 @@ TEST_F(ImportVerbTest, FilesThatAreNotModelsAreRefused) {
   ExpectRefused(Import(), 65, "digits.onnx: the file has no graph with nodes");
   folder_.Write("digits.onnx", "name: 'net'");
   ExpectRefused(Import(), 65, "digits.onnx: the file cannot be parsed as an ONNX model");
+  ExpectRefused(Run({"import", "w.pth", "--out=net.prototxt", "--weights=net.npz"}), 65,
+                "w.pth: this is a file of weights, which does not say what the layers compute");
 }
 
 }  // namespace

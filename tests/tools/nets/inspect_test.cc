@@ -61,10 +61,12 @@ TEST(InspectTest, RefusesWhatItCannotShow) {
   refuse({"0.pgm"}, 64, "'trainer inspect' needs --model=FILE, or --run=DIR");
   refuse({"--run=run", "--oversample", "0.pgm"}, 64, "--oversample");
   refuse({"--run=run", "--output=ip", "0.pgm"}, 64, "--output: the net has no output 'ip'");
-  refuse({"--run=run", "--layers=conv", "0.pgm"}, 64, "--layers=conv: ");
+  refuse({"--run=run", "--layers=conv", "0.pgm"}, 64,
+         "--layers=conv: there is no layer 'conv'. The layers are: ");
+  refuse({"--run=run", "data"}, 64, "data is a folder; 'trainer inspect' shows one image");
   refuse({"--run=run", "none.pgm"}, 66, "none.pgm");
   WriteText(job.folder() / "bad.png", "no image");
-  refuse({"--run=run", "bad.png"}, 65, "bad.png: the image");
+  refuse({"--run=run", "bad.png"}, 65, "bad.png: the file is not an image");
   ExpectRefused(job, job.Inspect({"--run=run", "--out=page.png", "0.pgm"}), 64,
                 "--out=page.png must end in .html");
 }

@@ -106,7 +106,7 @@ TEST_F(OnnxExportTest, WrongFlagsAreRefusedAndNothingIsWritten) {
           "snap_iter_20.caffemodel: ", "the weights of 1 layer of the net are missing: more");
   ExpectRefused(job_, Export({}), 64, "'trainer export' needs --model=FILE", "--run=DIR");
   ExpectRefused(job_, Export({"--model=net.prototxt", "--weights=snap_iter_20.caffemodel"}), 78, "",
-                "cannot be exported to ONNX");
+                "net.prototxt: this net reads its own data, as for training");
 }
 
 }  // namespace

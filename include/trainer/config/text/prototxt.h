@@ -28,9 +28,13 @@ struct ParsedText {
 // ErrorGroup, a line each.
 std::unique_ptr<ParsedText> ParseText(const std::string& path, google::protobuf::Message* message);
 
-// Returns the content of `path` without parsing it. Throws kNoInput, kNoPermission, or kConfig
-// above 4 MiB.
+// Returns the content of `path` without parsing it. Throws kNoInput, kNoPermission, kConfig above
+// 4 MiB, or as RefuseOnnx.
 std::string ReadTextFile(const std::string& path);
+
+// Throws kData, with the command that converts the model, if the file exists and its name ends in
+// .onnx.
+void RefuseOnnx(const std::string& path);
 
 // Parses text from memory as ParseText does; messages use `file` as its name.
 std::unique_ptr<ParsedText> ParseTextString(const std::string& file, std::string content,
