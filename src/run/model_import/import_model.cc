@@ -71,7 +71,7 @@ void CheckImportOptions(const ImportModelOptions& options) {
 
 // Returns `classes`, or for 0 the number of names in the labels.txt next to the training set.
 // Throws kUsage if that is not at least two. Warns if `classes` is another number.
-int64_t CountClasses(int64_t classes, const std::string& source) {
+int64_t ChooseClassCount(int64_t classes, const std::string& source) {
   const std::string labels = FindLabels(source);
   const auto names = labels.empty() ? 0 : std::ssize(ReadClassNames(labels));
   if (classes > 0) {
@@ -106,7 +106,7 @@ FineTuneOptions ReadTuning(const ImportModelOptions& options) {
                      tune.source, " train_lmdb"));
   }
   OpenCursor(tune.backend, tune.source);
-  tune.classes = CountClasses(tune.classes, tune.source);
+  tune.classes = ChooseClassCount(tune.classes, tune.source);
   return tune;
 }
 
