@@ -28,7 +28,8 @@ void RequireRegular(const std::string& path, mode_t mode) {
   if (S_ISREG(mode)) return;
   if (S_ISDIR(mode)) {
     const bool is_readable = faccessat(AT_FDCWD, SystemPath(path).c_str(), R_OK, AT_EACCESS) == 0;
-    ThrowFileError(FileUse::kInput, "read", AbsolutePath(path), is_readable ? EISDIR : errno);
+    const int error = is_readable ? EISDIR : errno;
+    ThrowFileError(FileUse::kInput, "read", AbsolutePath(path), error);
   }
   throw Error(ErrorCode::kNoInput, {AbsolutePath(path)},
               Join("cannot read: this is ", SpecialFileText(mode),

@@ -101,8 +101,9 @@ void ImagePreprocessor::SetMean(const PreprocessOptions& options) {
   if (values.empty()) values = {0};
   if (values.size() == 1) values.resize(static_cast<size_t>(channels_), values[0]);
   if (static_cast<int>(values.size()) != channels_) {
-    throw Error(ErrorCode::kUsage, Join("--mean_value: ", values.size(), " values for ", channels_,
-                                        " channels; give one, or one per channel"));
+    throw Error(ErrorCode::kUsage,
+                Join("--mean_value has ", values.size(), " values, but the net's input has ",
+                     Counted(channels_, "channel"), "; give one, or one per channel"));
   }
   const auto plane = static_cast<size_t>(height_) * static_cast<size_t>(width_);
   for (const float value : values) mean_.insert(mean_.end(), plane, value);

@@ -282,7 +282,7 @@ std::string ImportModel(const ImportModelOptions& options) {
   WriteWhole(solver, FineTuneSolverText(tune, net, solver, options.weights, StemOf(options.out)));
   if (tune.test_source.empty()) {
     text += Join("there is no test set next to ", tune.source,
-                 ", so the net has no accuracy: give one with --test_source=SET\n");
+                 ", so the run will have no tests: give one with --test_source=SET\n");
   }
   return text + Join(net, ": layer '", tuned.old_layer, "' is now '", tuned.new_layer, "', for ",
                      tune.classes, " classes\nnext: trainer train --solver=", solver,

@@ -221,7 +221,8 @@ TEST(PredictTest, RefusesWithASentence) {
           "net.prototxt: this net reads its own data, as for training; make a net with an Input "
           "layer from it: trainer deploy --model=net.prototxt");
   refused({"0.pgm", "--weights=none.caffemodel"}, 66, "none.caffemodel");
-  refused({"0.pgm", "--mean_value=1,2"}, 64, "--mean_value: 2 values for 1 channels");
+  refused({"0.pgm", "--mean_value=1,2"}, 64,
+          "--mean_value has 2 values, but the net's input has 1 channel; ");
   refused({"0.pgm", "--mean=0.pgm"}, 65, "not a mean file");
   refused({"0.pgm", "--resize=20"}, 64, "smaller than the net's input, 28x28");
   WriteText(job.folder() / "names.txt", "one\ntwo\n");

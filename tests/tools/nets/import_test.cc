@@ -116,8 +116,8 @@ TEST_F(ImportVerbTest, SaysThatThereIsNoTestSet) {
   WriteDigits({.folder = folder_ / "digits", .train = 20, .test = 10});
   std::filesystem::rename(folder_ / "digits/train_lmdb", folder_ / "digits/pictures");
   const Outcome made = Import({"--train", "--source=digits/pictures", "--classes=10"});
-  EXPECT_THAT(made.out, HasSubstr("there is no test set next to digits/pictures, so the net has no "
-                                  "accuracy: give one with --test_source=SET\n"));
+  EXPECT_THAT(made.out, HasSubstr("there is no test set next to digits/pictures, so the run will "
+                                  "have no tests: give one with --test_source=SET\n"));
   EXPECT_THAT(ReadText(folder_ / "net_train.prototxt"), Not(HasSubstr("Accuracy")));
 }
 
