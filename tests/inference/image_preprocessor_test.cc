@@ -153,7 +153,8 @@ TEST_F(ImagePreprocessorTest, RefusesWhatDoesNotFit) {
               HasSubstr("images of 3x4 are smaller than the net's input, 4x4"));
   options = {};
   options.mean_values = {1, 2};
-  EXPECT_THAT(Refusal({1, 3, 4, 4}, options).second, HasSubstr("2 values, but the net's input has 3 channels"));
+  EXPECT_THAT(Refusal({1, 3, 4, 4}, options).second,
+              HasSubstr("2 values, but the net's input has 3 channels"));
   options.mean_file = Mean({1, 1, 4, 4}, std::vector<float>(16, 1));
   EXPECT_THAT(Refusal({1, 3, 4, 4}, options).second, HasSubstr("cannot both be given"));
   options.mean_values.clear();
