@@ -108,7 +108,8 @@ void ExportOnnxFile(OnnxFlags flags, PredictionTargetOptions options, const std:
   LOG(INFO) << EscapeControl(
       Join("Wrote ", JoinList(files), ": ", nodes, ", opset ", flags.options.opset));
   for (const std::string& note : exported.notes) LOG(INFO) << EscapeControl(note);
-  LOG(INFO) << EscapeControl(ToText(CompareWithModel(out, net.net(), flags.options)));
+  const std::string comparison = ToText(CompareWithModel(out, net.net(), flags.options));
+  LOG(INFO) << EscapeControl(comparison);
 }
 
 }  // namespace trainer

@@ -12,6 +12,7 @@
 #include "support/faulty_ops.h"
 #include "support/in_child.h"
 #include "support/temp_folder.h"
+#include "trainer/base/file/random_access_file.h"
 
 namespace trainer {
 namespace {
@@ -105,6 +106,17 @@ TEST(ReadFileTest, NamesTheFileThatAMissingPathNearlyNames) {
   EXPECT_EQ(code, ErrorCode::kNoInput);
   EXPECT_THAT(message, testing::EndsWith("No such file or directory. Did you mean '" +
                                          (folder / "digits/train_lmdb/data.mdb") + "'?"));
+}
+
+TEST(ReadFileTest, ThereIsNothingAfterTheEnd) {
+  const TempFolder folder;
+  WriteText(folder / "f", "12345");
+  char byte = 0;
+  const RandomAccessFile file(folder / "f");
+  EXPECT_EQ(file.Read(4, 1, &byte), 1u);
+  EXPECT_EQ(byte, '5');
+  EXPECT_EQ(file.Read(5, 1, &byte), 0u);
+  EXPECT_EQ(file.Read(uint64_t{1} << 63, 1, &byte), 0u);
 }
 
 TEST(ReadFileTest, RefusesAFolder) {

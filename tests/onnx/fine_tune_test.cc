@@ -26,17 +26,18 @@ TestModel Classifier() {
   return model;
 }
 
-FineTuneOptions Options() {
+FineTuneOptions Options(bool takes_caffe_pixels = false) {
   FineTuneOptions options;
+  options.takes_caffe_pixels = takes_caffe_pixels;
   options.classes = 12;
   options.source = "train_lmdb";
   return options;
 }
 
 TEST(FineTuneTest, TheLastLayerIsNewAndTheSoftmaxALoss) {
-  FineTuneOptions options = Options();
+  FineTuneOptions options = Options(true);
   options.test_source = "test_lmdb";
-  const FineTuneNet tuned = MakeFineTuneNet(Classifier().Import(), options, true);
+  const FineTuneNet tuned = MakeFineTuneNet(Classifier().Import(), options);
   std::vector<std::string> layers;
   for (const caffe::LayerParameter& layer : tuned.net.layer()) {
     layers.push_back(layer.name() + ":" + layer.type());
@@ -57,13 +58,22 @@ TEST(FineTuneTest, TheLastLayerIsNewAndTheSoftmaxALoss) {
   EXPECT_FALSE(tuned.net.layer(1).transform_param().mirror());
 }
 
+TEST(FineTuneTest, PixelsArePreparedAsTheOptionsSay) {
+  FineTuneOptions options = Options();
+  options.means = {1, 2, 3};
+  options.scale = 1;
+  const FineTuneNet tuned = MakeFineTuneNet(Classifier().Import(), options);
+  EXPECT_THAT(tuned.net.layer(0).transform_param().mean_value(), ElementsAre(1, 2, 3));
+  EXPECT_FALSE(tuned.net.layer(0).transform_param().has_scale());
+}
+
 TEST(FineTuneTest, ScoresAreNotRectified) {
   TestModel model;
   model.Input("x", {1, 3, 2, 2}).Floats("w", {2, 3, 1, 1}, Rising(6));
   model.Node("Conv", {"x", "w"}, {"a"}, "conv").Node("Relu", {"a"}, {"b"}, "relu");
   model.Node("GlobalAveragePool", {"b"}, {"c"}, "pool").Node("Flatten", {"c"}, {"y"}, "flat");
   model.Output("y");
-  const FineTuneNet tuned = MakeFineTuneNet(model.Import(), Options(), true);
+  const FineTuneNet tuned = MakeFineTuneNet(model.Import(), Options(true));
   std::vector<std::string> layers;
   for (const caffe::LayerParameter& layer : tuned.net.layer()) layers.push_back(layer.name());
   EXPECT_THAT(layers, ElementsAre("data", "conv_new", "pool", "flat", "loss"));
@@ -72,7 +82,7 @@ TEST(FineTuneTest, ScoresAreNotRectified) {
 }
 
 TEST(FineTuneTest, WithoutATestSetThereIsNoTest) {
-  const FineTuneNet tuned = MakeFineTuneNet(Classifier().Import(), Options(), false);
+  const FineTuneNet tuned = MakeFineTuneNet(Classifier().Import(), Options());
   EXPECT_EQ(tuned.net.layer(tuned.net.layer_size() - 1).name(), "loss");
   EXPECT_FLOAT_EQ(tuned.net.layer(0).transform_param().scale(), 1 / 255.0f);
   const std::string solver =
@@ -103,9 +113,9 @@ TEST(FineTuneTest, PixelsOfThisProgramGiveTheSameNumbers) {
 }
 
 TEST(FineTuneTest, TheConvolutionOfTheImageLearnsAsFastAsInTheModel) {
-  const FineTuneNet scaled = MakeFineTuneNet(Classifier().Import(), Options(), false);
+  const FineTuneNet scaled = MakeFineTuneNet(Classifier().Import(), Options());
   EXPECT_EQ(scaled.net.layer(1).param_size(), 0);
-  const FineTuneNet tuned = MakeFineTuneNet(Classifier().Import(), Options(), true);
+  const FineTuneNet tuned = MakeFineTuneNet(Classifier().Import(), Options(true));
   const caffe::LayerParameter& conv = tuned.net.layer(1);
   ASSERT_EQ(conv.name(), "conv");
   // Weights that are 57.63 times smaller have gradients that are 57.63 times larger.
@@ -116,12 +126,12 @@ TEST(FineTuneTest, TheConvolutionOfTheImageLearnsAsFastAsInTheModel) {
 TEST(FineTuneTest, OtherNetsAreRefusedWithTheReason) {
   TestModel rows;
   rows.Input("x", {1, 2}).Node("Relu", {"x"}, {"y"}).Output("y");
-  const auto [code, text] = ErrorOf([&] { MakeFineTuneNet(rows.Import(), Options(), false); });
+  const auto [code, text] = ErrorOf([&] { MakeFineTuneNet(rows.Import(), Options()); });
   EXPECT_EQ(code, ErrorCode::kUsage);
   EXPECT_THAT(text, HasSubstr("--train: the model's input is not images"));
   TestModel no_scores;
   no_scores.Input("x", {1, 3, 2, 2}).Node("Relu", {"x"}, {"y"}).Output("y");
-  EXPECT_THAT(ErrorOf([&] { MakeFineTuneNet(no_scores.Import(), Options(), false); }).second,
+  EXPECT_THAT(ErrorOf([&] { MakeFineTuneNet(no_scores.Import(), Options()); }).second,
               HasSubstr("no layer with a score for each class leads to the output"));
   ImportedNet imported = rows.Import();
   EXPECT_FALSE(TakeCaffePixels(&imported));

@@ -59,7 +59,8 @@ class Export final : public Verb {
     if (!target_.run.empty()) target_.weights = {ChooseRunWeights(target_.run, "Exporting")};
     RequireFiles(target_.weights);
     RefuseToReplace(out_, replace_);
-    LOG(INFO) << EscapeControl(ExportWeights(target_.weights, target_.model.file, out_));
+    const std::string text = ExportWeights(target_.weights, target_.model.file, out_);
+    LOG(INFO) << EscapeControl(text);
     return 0;
   }
 

@@ -43,7 +43,8 @@ class PackModel final : public Verb {
     }
     if (!shape_.empty()) options_.target.shape = ParseItemShape(shape_);
     RefuseToReplace(options_.out, replace_);
-    LOG(INFO) << EscapeControl(WriteModelPack(options_));
+    const std::string text = WriteModelPack(options_);  // before the log line begins
+    LOG(INFO) << EscapeControl(text);
     return 0;
   }
 

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "trainer/onnx/import_onnx.h"
 
@@ -13,6 +14,10 @@ struct FineTuneOptions {
   std::string source, backend = "LMDB";            // the training set: "LMDB" or "LEVELDB"
   std::string test_source, test_backend = "LMDB";  // "": no tests
   int64_t train_batch = 32, test_batch = 50;
+  // The input is (pixel - mean) * scale, with a mean per channel or none, of pixels from 0 to 255.
+  std::vector<float> means = {};
+  float scale = 1 / 255.0f;
+  bool takes_caffe_pixels = false;  // whether TakeCaffePixels has changed the weights
 };
 
 // Holds a net for training and tests, and what the conversion changed in it.
@@ -33,11 +38,9 @@ inline constexpr float kTorchvisionMean[3] = {103.53f, 116.28f, 123.675f};  // b
 
 // Replaces the Input layer by Data layers, the last layer with weights by one of another name for
 // `classes` classes, and the Softmax by a loss. Removes a rectifier of the scores, which would stop
-// the new layer from learning. `subtracts_mean`: see TakeCaffePixels; without it, pixels are scaled
-// to [0, 1]. Throws kUsage, with the reason, for a net that does not have one image as input and
-// one vector of scores as output.
-FineTuneNet MakeFineTuneNet(const ImportedNet& imported, const FineTuneOptions& options,
-                            bool subtracts_mean);
+// the new layer from learning. Throws kUsage, with the reason, for a net that does not have one
+// image as input and one vector of scores as output.
+FineTuneNet MakeFineTuneNet(const ImportedNet& imported, const FineTuneOptions& options);
 
 // Returns the prototxt of a solver that fine-tunes the net of the file `net`. `weights` is only
 // named in a comment, with the command.

@@ -15,7 +15,7 @@ RandomAccessFile::RandomAccessFile(const std::string& path, FileOps& ops)
 
 uint64_t RandomAccessFile::Read(uint64_t offset, uint64_t count, void* to) const {
   uint64_t read = 0;
-  while (read < count) {
+  while (read < count && offset < bytes_) {
     const ssize_t got = ops_.Pread(fd(), static_cast<char*>(to) + read,
                                    static_cast<size_t>(count - read), offset + read);
     if (got < 0) ThrowFileError(FileUse::kInput, "read", path_, errno);

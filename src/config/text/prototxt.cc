@@ -90,7 +90,9 @@ std::string ReadTextFile(const std::string& path) {
   } catch (const Error& error) {
     // An error in the content of this file is an error of the configuration.
     if (error.code() != ErrorCode::kData) throw;
-    throw Error(ErrorCode::kConfig, error.what());
+    throw Error(
+        ErrorCode::kConfig,
+        Join(error.what(), ", for a net or a solver, which are text; is it a weights file?"));
   }
 }
 

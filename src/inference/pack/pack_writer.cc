@@ -51,6 +51,9 @@ std::string PrepareComment(const ImageInputFlags& images, const NetSpec& spec, c
   }
   if (!TakesImages(net)) return "";
   ImageInputFlags flags = MergeImageFlags(images, spec);
+  const Shape input = InputBlobs(net)[0].value.shape;
+  // Throws for flags with which 'trainer predict' could not use the pack.
+  if (input[1] == 1 || input[1] == 3) ImagePreprocessor(input, ParseImageFlags(flags));
   if (!flags.mean.empty()) {
     members->push_back({kPackMeanName, ReadFile(flags.mean, kMostSmallFileBytes)});
     flags.mean = kPackMeanName;

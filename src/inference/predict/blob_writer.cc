@@ -117,10 +117,12 @@ void CheckCounts(const std::string& backend, const std::vector<std::string>& blo
   const bool is_file = IsOneFile(backend, outs);
   const size_t wanted = is_file ? 1 : blobs.size();
   if (!blobs.empty() && outs.size() == wanted) return;
-  const std::string kind = AreNpyFiles(outs) ? "NumPy's .npy format" : backend;
+  const std::string kind = AreNpyFiles(outs) ? "NumPy's .npy format"
+                           : is_file         ? "an HDF5 or .npz file"
+                                             : backend;
   throw Error(ErrorCode::kUsage,
               Join(blobs.size(), " blobs and ", outs.size(), " outputs: ", kind,
-                   is_file ? " writes all blobs to one file" : " needs one output per blob"));
+                   is_file ? " holds all blobs: give one output" : " needs one output per blob"));
 }
 
 }  // namespace

@@ -57,9 +57,9 @@ void ParseResize(const std::string& value, PreprocessOptions* options) {
   options->width = sides.back();
 }
 
-// Throws kUsage for a value that is not a size or a number. With --oversample but no size, resizes
-// images to 256 x 256, as Caffe's Python does.
-PreprocessOptions ParseFlagValues(const ImageInputFlags& flags) {
+}  // namespace
+
+PreprocessOptions ParseImageFlags(const ImageInputFlags& flags) {
   PreprocessOptions options;
   if (!flags.resize_short.empty()) {
     options.short_side = ParseImageNumber<int>("resize_short", flags.resize_short,
@@ -85,8 +85,14 @@ PreprocessOptions ParseFlagValues(const ImageInputFlags& flags) {
   };
   parse("raw_scale", flags.raw_scale, &options.raw_scale);
   parse("scale", flags.scale, &options.scale);
+  if (options.raw_scale == 0 || options.scale == 0) {
+    throw Error(ErrorCode::kUsage,
+                "--scale and --raw_scale must not be 0: all images would be equal");
+  }
   return options;
 }
+
+namespace {
 
 // Sets the flag in `text`, e.g. "--scale=0.5". Throws kUsage, with the nearest flag, for an unknown
 // flag.
@@ -198,7 +204,7 @@ ImageInputFlags AddCommentFlags(ImageInputFlags flags, const NetSpec& net, int l
   }
   try {
     for (const std::string& flag : used) SetImageFlag(flag, &of_comment);
-    static_cast<void>(ParseFlagValues(of_comment));
+    static_cast<void>(ParseImageFlags(of_comment));
   } catch (const Error& error) {
     throw Error(ErrorCode::kConfig, where,
                 Join("the comment that says how to prepare images is wrong: ", error.what()));
@@ -224,7 +230,7 @@ ImageInputFlags MergeImageFlags(const ImageInputFlags& flags, const NetSpec& net
 }
 
 PreprocessOptions ResolvePreprocessOptions(const ImageInputFlags& flags, const NetSpec& net) {
-  return ParseFlagValues(MergeImageFlags(flags, net));
+  return ParseImageFlags(MergeImageFlags(flags, net));
 }
 
 std::string ImageComment(const ImageInputFlags& flags) {

@@ -1,15 +1,22 @@
 #include "trainer/onnx/model_properties.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "trainer/base/error/error.h"
 #include "trainer/base/log/log.h"
+#include "trainer/base/text/parse_number.h"
 #include "trainer/base/text/text.h"
 #include "trainer/inference/predict/blob_source.h"
 #include "trainer/inference/predict/image_preprocessor.h"
 
 namespace trainer {
 namespace {
+
+constexpr char kMeanValues[] = "model_info mean_values";
+constexpr char kScaleValues[] = "model_info scale_values";
+constexpr char kReverseChannels[] = "model_info reverse_input_channels";
+constexpr char kPixelFormat[] = "Image.BitmapPixelFormat";
 
 void AddProperty(const std::string& key, const std::string& value, onnx::ModelProto* model) {
   onnx::StringStringEntryProto& property = *model->add_metadata_props();
@@ -94,15 +101,15 @@ void AddPreparation(const ModelDescription& description, const Shape& input,
                     onnx::ModelProto* model) {
   const OnnxPreprocessing& how = description.images.preprocessing;
   AddProperty("model_info resize_type", description.images.crops ? "crop" : "standard", model);
-  AddProperty("model_info reverse_input_channels", how.rgb ? "YES" : "NO", model);
+  AddProperty(kReverseChannels, how.rgb ? "YES" : "NO", model);
   if (description.is_inside) return;
   const bool has_channel_means = how.mean.empty() || std::ssize(how.mean) == input[1];
   if (how.factor == 0 || how.scale == 0 || !has_channel_means) return;
   std::vector<float> means(static_cast<size_t>(input[1]), 0.0f);
   for (size_t c = 0; c < how.mean.size(); ++c) means[c] = how.mean[c] / how.factor;
-  AddProperty("model_info mean_values", NumberList(means), model);
+  AddProperty(kMeanValues, NumberList(means), model);
   const std::vector<float> scales(static_cast<size_t>(input[1]), 1 / (how.factor * how.scale));
-  AddProperty("model_info scale_values", NumberList(scales), model);
+  AddProperty(kScaleValues, NumberList(scales), model);
 }
 
 // Adds the properties that ONNX itself defines for an input of pixels in [0, 255].
@@ -111,12 +118,51 @@ void AddPixelFormat(const ModelDescription& description, const Shape& input,
   const OnnxPreprocessing& how = description.images.preprocessing;
   if (!description.is_inside || (input[1] != 1 && input[1] != 3)) return;
   const char* const format = input[1] == 1 ? "Gray8" : how.rgb ? "Rgb8" : "Bgr8";
-  AddProperty("Image.BitmapPixelFormat", format, model);
+  AddProperty(kPixelFormat, format, model);
   AddProperty("Image.ColorSpaceGamma", "SRGB", model);
   AddProperty("Image.NominalPixelRange", "NominalRange_0_255", model);
 }
 
+// Returns the value of a property; "" if it is missing.
+std::string PropertyOf(const onnx::ModelProto& model, const std::string& key) {
+  for (const onnx::StringStringEntryProto& property : model.metadata_props()) {
+    if (property.key() == key) return property.value();
+  }
+  return "";
+}
+
+// Returns the numbers of a property; empty if it is missing or not of numbers.
+std::vector<float> NumbersOf(const onnx::ModelProto& model, const std::string& key) {
+  std::vector<float> numbers;
+  for (const std::string& word : SplitList(PropertyOf(model, key), ' ')) {
+    const std::optional<float> number = ParseNumber<float>(word);
+    if (!number || !std::isfinite(*number)) return {};
+    numbers.push_back(*number);
+  }
+  return numbers;
+}
+
 }  // namespace
+
+std::optional<PixelScaling> ReadPixelScaling(const onnx::ModelProto& model) {
+  const std::string format = PropertyOf(model, kPixelFormat);
+  if (format == "Bgr8" || format == "Gray8") return PixelScaling{};
+  PixelScaling scaling{.means = NumbersOf(model, kMeanValues)};
+  const std::vector<float> scales = NumbersOf(model, kScaleValues);
+  const bool one_scale =
+      !scales.empty() && std::ranges::all_of(scales, [&](float s) { return s == scales[0]; });
+  if (scaling.means.empty() || !one_scale || scales[0] == 0 ||
+      PropertyOf(model, kReverseChannels) == "YES") {
+    return std::nullopt;
+  }
+  scaling.scale = 1 / scales[0];
+  if (std::ranges::all_of(scaling.means, [](float m) { return m == 0; })) scaling.means.clear();
+  return scaling;
+}
+
+bool TakesRgbPixels(const onnx::ModelProto& model) {
+  return PropertyOf(model, kPixelFormat) == "Rgb8";
+}
 
 ImagePreparation ResolveImagePreparation(const Net& net, const NetSpec& spec,
                                          const ImageInputFlags& flags, const std::string& order) {
@@ -129,6 +175,7 @@ ImagePreparation ResolveImagePreparation(const Net& net, const NetSpec& spec,
     const WarningsOnly warnings_only;
     return PrepareImages(net, spec, flags);
   } catch (const Error&) {
+    if (ImageComment(flags) != kRawPixelsComment) throw;  // the user gave flags
     return {};
   }
 }

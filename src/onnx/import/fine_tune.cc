@@ -152,7 +152,7 @@ void ReplaceLastLayer(int index, int64_t classes, FineTuneNet* tuned) {
 // Returns the Data layer of one phase. It crops images to the size of the input; the training layer
 // also mirrors them at random.
 LayerParameter MakeDataLayer(const LayerParameter& input, const FineTuneOptions& options,
-                             bool training, bool subtracts_mean) {
+                             bool training) {
   const caffe::BlobShape& shape = input.input_param().shape(0);
   LayerParameter data;
   data.set_name("data");
@@ -168,11 +168,8 @@ LayerParameter MakeDataLayer(const LayerParameter& input, const FineTuneOptions&
     transform->set_crop_h(static_cast<uint32_t>(shape.dim(2)));
     transform->set_crop_w(static_cast<uint32_t>(shape.dim(3)));
   }
-  if (subtracts_mean) {
-    for (const float mean : kTorchvisionMean) transform->add_mean_value(mean);
-  } else {
-    transform->set_scale(1 / 255.0f);
-  }
+  transform->mutable_mean_value()->Add(options.means.begin(), options.means.end());
+  if (options.scale != 1) transform->set_scale(options.scale);
   caffe::DataParameter* const param = data.mutable_data_param();
   param->set_source(training ? options.source : options.test_source);
   const std::string& backend = training ? options.backend : options.test_backend;
@@ -217,8 +214,7 @@ void AddLoss(const FineTuneOptions& options, const std::string& score, caffe::Ne
 
 }  // namespace
 
-FineTuneNet MakeFineTuneNet(const ImportedNet& imported, const FineTuneOptions& options,
-                            bool subtracts_mean) {
+FineTuneNet MakeFineTuneNet(const ImportedNet& imported, const FineTuneOptions& options) {
   if (imported.outputs.empty()) RefuseTraining("the model has no output");
   FineTuneNet tuned;
   caffe::NetParameter layers = imported.net;
@@ -237,7 +233,7 @@ FineTuneNet MakeFineTuneNet(const ImportedNet& imported, const FineTuneOptions& 
   tuned.net.set_name(imported.net.name());
   for (const bool training : {true, false}) {
     if (!training && options.test_source.empty()) continue;
-    *tuned.net.add_layer() = MakeDataLayer(input, options, training, subtracts_mean);
+    *tuned.net.add_layer() = MakeDataLayer(input, options, training);
   }
   int index = -1;
   for (int i = 0; i < layers.layer_size(); ++i) {
@@ -245,7 +241,7 @@ FineTuneNet MakeFineTuneNet(const ImportedNet& imported, const FineTuneOptions& 
     if (i == last) index = tuned.net.layer_size();
     *tuned.net.add_layer() = layers.layer(i);
   }
-  if (subtracts_mean) KeepPaceOfImageLayer(input.top(0), &tuned.net);
+  if (options.takes_caffe_pixels) KeepPaceOfImageLayer(input.top(0), &tuned.net);
   ReplaceLastLayer(index, options.classes, &tuned);
   AddLoss(options, tuned.score, &tuned.net);
   return tuned;

@@ -5,21 +5,28 @@
 
 #include <algorithm>
 #include <climits>
+#include <iterator>
+#include <memory>
 #include <optional>
 #include <vector>
 
+#include "trainer/backend/device/device.h"
 #include "trainer/base/error/error.h"
 #include "trainer/base/file/atomic_file.h"
 #include "trainer/base/file/file.h"
-#include "trainer/base/text/parse_number.h"
+#include "trainer/base/log/log.h"
 #include "trainer/base/text/text.h"
 #include "trainer/checkpoint/export_weights.h"
 #include "trainer/checkpoint/model_file.h"
 #include "trainer/checkpoint/tensor_model.h"
+#include "trainer/config/net_state.h"
 #include "trainer/inference/export/export_net.h"
 #include "trainer/inference/predict/class_names.h"
 #include "trainer/inference/predict/image_input_flags.h"
+#include "trainer/net/compile.h"
+#include "trainer/onnx/model_properties.h"
 #include "trainer/onnx/onnx_file.h"
+#include "trainer/run/device.h"
 #include "trainer/run/new_project/new_project.h"
 #include "trainer/storage/cursor.h"
 #include "trainer/storage/datum.h"
@@ -57,6 +64,16 @@ void CheckImportOptions(const ImportModelOptions& options) {
         ErrorCode::kUsage,
         EscapeControl(Join("--weights=", options.weights,
                            ": the name must end in .caffemodel, .safetensors, .npz or .h5")));
+  }
+  if (options.out.find_first_of("\"\\") != std::string::npos) {
+    throw Error(ErrorCode::kUsage, EscapeControl(Join("--out=", options.out,
+                                                      ": the name must not contain a quotation "
+                                                      "mark or a backslash")));
+  }
+  if (options.weights.find(',') != std::string::npos) {
+    throw Error(ErrorCode::kUsage,
+                EscapeControl(Join("--weights=", options.weights,
+                                   ": the name must not contain a comma, which separates files")));
   }
   const FineTuneOptions& tune = options.tune;
   const bool has_training = tune.classes > 0 || !tune.source.empty() || !tune.test_source.empty();
@@ -129,7 +146,17 @@ void CheckRecords(const std::string& format, const std::string& path, int64_t ch
   const uint32_t size = transform.crop_size();
   const int64_t height = transform.has_crop_h() ? transform.crop_h() : size;
   const int64_t width = transform.has_crop_w() ? transform.crop_w() : size;
-  if (record.height >= height && record.width >= width) return;
+  if (record.height >= height && record.width >= width) {
+    if (record.height >= 2 * height && record.width >= 2 * width) {
+      LOG(WARNING) << EscapeControl(
+          Join(path, ": the images have ", record.height, " x ", record.width,
+               " pixels, and the net reads a random part of ", height, " x ", width,
+               "; to show it more of them, make a set with smaller images: trainer dataset images "
+               "--resize_height=",
+               height + height / 7, " --resize_width=", width + width / 7));
+    }
+    return;
+  }
   throw Error(ErrorCode::kConfig, {path},
               Join("the images have ", record.height, " x ", record.width,
                    " pixels, but the net reads ", height, " x ", width,
@@ -180,52 +207,74 @@ ImportedNet Import(const onnx::ModelProto& model, const ImportModelOptions& opti
   }
 }
 
-// Changes the first layer to take pixels, if the flags ask for it. Returns whether it did. Throws
-// kUsage if that is not possible and was asked for.
-bool ChoosePixels(const ImportModelOptions& options, ImportedNet* imported) {
-  if (options.pixels == "raw" || (options.pixels.empty() && !options.train)) return false;
-  if (TakeCaffePixels(imported)) return true;
-  if (options.pixels.empty()) return false;
-  throw Error(ErrorCode::kUsage,
-              "--pixels=torchvision: the model's input is not a color image that one convolution "
-              "reads; use --pixels=raw");
+// Chooses how images become the input of the net, and stores it in `tune`. The flags decide first,
+// then the properties of the model; without both, --train takes torchvision's way if it can.
+// Returns the first line of the net's file, from which 'trainer predict' reads the way. Throws
+// kUsage if the flags or --train ask for what is not possible.
+std::string ChoosePixels(const ImportModelOptions& options, const onnx::ModelProto& model,
+                         ImportedNet* imported, FineTuneOptions* tune) {
+  const std::optional<PixelScaling> own = ReadPixelScaling(model);
+  const bool takes_rgb = TakesRgbPixels(model);
+  const bool is_default = options.pixels.empty() && options.train && !own && !takes_rgb;
+  if ((options.pixels == "torchvision" || is_default) && TakeCaffePixels(imported)) {
+    tune->means.assign(std::begin(kTorchvisionMean), std::end(kTorchvisionMean));
+    tune->scale = 1;
+    tune->takes_caffe_pixels = true;
+    return Join(kPreprocessComment, "--mean_value=103.53,116.28,123.675");
+  }
+  if (options.pixels == "torchvision") {
+    throw Error(ErrorCode::kUsage,
+                "--pixels=torchvision: the model's input is not a color image that one convolution "
+                "reads; use --pixels=raw");
+  }
+  const std::string name = FileNameOf(options.model);
+  if (takes_rgb) {
+    const std::string why =
+        Join(options.model,
+             ": the model takes pixels in the order red, green, blue, but this program reads blue, "
+             "green, red; write it without --preprocess, or with --preprocess=bgr");
+    if (options.train) throw Error(ErrorCode::kUsage, "--train: " + why);
+    LOG(WARNING) << EscapeControl(why);
+  }
+  if (!own) return Join("Imported from ", name, ".");
+  tune->means = own->means;
+  tune->scale = own->scale;
+  std::vector<std::string> means;
+  for (const float mean : own->means) means.push_back(ShortestText(mean));
+  return ImageComment({.mean_value = JoinList(means, ","),
+                       .scale = own->scale == 1 ? "" : ShortestText(own->scale)});
 }
 
-// Returns the numbers of a property of the model; empty if it is missing or not of numbers.
-std::vector<float> NumbersOf(const onnx::ModelProto& model, const std::string& key) {
-  std::vector<float> numbers;
-  for (const onnx::StringStringEntryProto& property : model.metadata_props()) {
-    if (property.key() != key) continue;
-    for (const std::string& word : SplitList(property.value(), ' ')) {
-      const std::optional<float> number = ParseNumber<float>(word);
-      if (!number) return {};
-      numbers.push_back(*number);
-    }
-  }
-  return numbers;
+// Says how the data layers make the input of pixels from 0 to 255.
+std::string PixelText(const FineTuneOptions& tune) {
+  std::vector<std::string> means;
+  for (const float mean : tune.means) means.push_back(ShortestText(mean));
+  return Join(means.empty() ? "pixels" : Join("(pixels - (", JoinList(means), "))"),
+              tune.scale == 1 ? "" : Join(" * ", ShortestText(tune.scale)));
 }
 
-// Returns the first line of the net's file. A model of `trainer export` says how images are
-// prepared, in the words of OpenVINO; 'trainer predict' reads that from the line.
-std::string FirstComment(const onnx::ModelProto& model, const std::string& name,
-                         bool takes_pixels) {
-  if (takes_pixels) return Join(kPreprocessComment, "--mean_value=103.53,116.28,123.675");
-  const std::vector<float> means = NumbersOf(model, "model_info mean_values");
-  const std::vector<float> scales = NumbersOf(model, "model_info scale_values");
-  bool reverses = false;
-  for (const onnx::StringStringEntryProto& property : model.metadata_props()) {
-    reverses = reverses ||
-               (property.key() == "model_info reverse_input_channels" && property.value() == "YES");
+// Throws kUsage unless the net for training has one score per class for each image, and as Compile.
+void CheckScores(const FineTuneNet& tuned, int64_t classes) {
+  const WarningsOnly warnings_only;
+  caffe::NetParameter net = tuned.net;
+  while (net.layer().rbegin()->type() == "Accuracy" ||
+         net.layer().rbegin()->type() == "SoftmaxWithLoss") {
+    net.mutable_layer()->RemoveLast();
   }
-  const bool one_scale =
-      !scales.empty() && std::ranges::all_of(scales, [&](float s) { return s == scales[0]; });
-  if (means.empty() || !one_scale || reverses || scales[0] == 0) {
-    return Join("Imported from ", name, ".");
-  }
-  std::vector<std::string> words;
-  for (const float mean : means) words.push_back(ShortestText(mean));
-  return Join(kPreprocessComment, "--mean_value=", JoinList(words, ","),
-              " --scale=", ShortestText(1 / scales[0]));
+  std::string text;
+  google::protobuf::TextFormat::PrintToString(net, &text);
+  const std::unique_ptr<Device> device = MakeDevice();
+  ParamStore params(*device);
+  const std::unique_ptr<const Graph> graph =
+      Compile(LoadNetText("the net for training", text),
+              {.state = MakeNetState(caffe::TRAIN, {}), .log = false}, *device, params);
+  const Shape scores = graph->Find(tuned.score).shape;
+  if (scores.Count(1) == classes) return;
+  throw Error(
+      ErrorCode::kUsage,
+      EscapeControl(Join("--train: the output of the model has the shape ", scores.ToString(),
+                         ", not one score per class for each image; "
+                         "write the loss and the last layer yourself")));
 }
 
 // Writes the weights and returns a line about them.
@@ -259,16 +308,16 @@ std::string ImportModel(const ImportModelOptions& options) {
   if (options.train) tune = ReadTuning(options);
   const onnx::ModelProto model = ReadOnnx(options.model);
   ImportedNet imported = Import(model, options, sizes);
-  const bool takes_pixels = ChoosePixels(options, &imported);
+  const std::string comment = ChoosePixels(options, model, &imported, &tune);
   FineTuneNet tuned;
   if (options.train) {
-    tuned = MakeFineTuneNet(imported, tune, takes_pixels);
+    tuned = MakeFineTuneNet(imported, tune);
     CheckSets(tuned.net, tuned.channels);
+    CheckScores(tuned, tune.classes);
   }
-  const std::string name = FileNameOf(options.model);
   // The weights first, because they may be too large for their format.
   const std::string weights = WriteImportedWeights(options.weights, &imported);
-  WriteWhole(options.out, WithComment(FirstComment(model, name, takes_pixels), imported.net));
+  WriteWhole(options.out, WithComment(comment, imported.net));
   std::string text = Join(options.out, ": ", Counted(imported.net.layer_size(), "layer"), "\n");
   text += weights;
   for (const auto& [output, blob] : imported.outputs) {
@@ -278,15 +327,16 @@ std::string ImportModel(const ImportModelOptions& options) {
   if (!options.train) return text;
   const std::string net = NameBeside(options.out, "train");
   const std::string solver = NameBeside(options.out, "solver");
-  WriteWhole(net, WithComment(Join("Fine-tunes ", name, "."), tuned.net));
+  WriteWhole(net, WithComment(Join("Fine-tunes ", FileNameOf(options.model), "."), tuned.net));
   WriteWhole(solver, FineTuneSolverText(tune, net, solver, options.weights, StemOf(options.out)));
   if (tune.test_source.empty()) {
     text += Join("there is no test set next to ", tune.source,
                  ", so the run will have no tests: give one with --test_source=SET\n");
   }
   return text + Join(net, ": layer '", tuned.old_layer, "' is now '", tuned.new_layer, "', for ",
-                     tune.classes, " classes\nnext: trainer train --solver=", solver,
-                     " --weights=", options.weights, " --freeze=all-but-last --run=run\n");
+                     tune.classes, " classes\n", net, ": the input is ", PixelText(tune),
+                     "\nnext: trainer train --solver=", solver, " --weights=", options.weights,
+                     " --freeze=all-but-last --run=run\n");
 }
 
 }  // namespace trainer

@@ -135,6 +135,19 @@ TEST(PackTest, RefusesWhatIsNoPack) {
   ExpectRefused(job, job.Run({"show", "x.onnx"}), 65,
                 "x.onnx: this is a model in the format ONNX; make a net and weights of it: trainer "
                 "import x.onnx --out=net.prototxt");
+  WriteText(job.folder() / "0.pgm", "P5 28 28 255\n" + std::string(28 * 28, 'x'));
+  for (const auto& [flag, code, part] :
+       {std::tuple("--mean=0.pgm", 65, "not a mean file"),
+        std::tuple("--mean_value=1,2", 64, "--mean_value has 2 values"),
+        std::tuple("--scale=0", 64, "--scale and --raw_scale must not be 0"),
+        std::tuple("--resize=20", 64, "images of 20x20 are smaller than the net's input")}) {
+    for (const std::vector<std::string>& command :
+         {std::vector<std::string>{"pack", "--run=run", "--out=no.trainer", flag},
+          {"export", "--run=run", "--out=no.onnx", flag}}) {
+      ExpectRefused(job, job.Run(command), code, "", part);
+    }
+  }
+  EXPECT_THAT(job.Files("no."), testing::IsEmpty());
   ExpectRefused(job, job.Run({"pack", "--run=run", "--out=m.zip"}), 64,
                 "--out=m.zip: the name must end in .trainer");
   ExpectRefused(job, job.Run({"show", "net.prototxt"}), 64,

@@ -87,6 +87,7 @@ TEST_F(ImportVerbTest, ANetForAnotherTaskLearns) {
       Import({"--train", "--classes=10", "--source=digits/train_lmdb", "--batch=20"});
   ASSERT_EQ(made.exit_code, 0) << made.err;
   EXPECT_THAT(made.out, HasSubstr("net_train.prototxt: layer 'fc' is now 'fc_new', for 10 classes\n"
+                                  "net_train.prototxt: the input is pixels * 0.003921569\n"
                                   "next: trainer train --solver=net_solver.prototxt "));
   EXPECT_THAT(ReadText(folder_ / "net_train.prototxt"), HasSubstr("digits/test_lmdb"));
   const Outcome check = Run({"check", "--solver=net_solver.prototxt", "--weights=net.caffemodel"});
@@ -111,6 +112,41 @@ TEST_F(ImportVerbTest, TheLabelsNextToTheSetCountTheClasses) {
   EXPECT_THAT(other.out, HasSubstr("for 10 classes\n"));
 }
 
+// A model whose properties say how its images are prepared.
+TEST_F(ImportVerbTest, ImagesArePreparedAsTheModelSays) {
+  WriteDigitsModel();
+  WriteDigits({.folder = folder_ / "digits", .train = 20, .test = 10});
+  const auto describe = [&](const std::string& key, const std::string& value) {
+    onnx::ModelProto model;
+    ASSERT_TRUE(model.ParseFromString(ReadText(folder_ / "digits.onnx")));
+    onnx::StringStringEntryProto& property = *model.add_metadata_props();
+    property.set_key(key);
+    property.set_value(value);
+    folder_.Write("digits.onnx", model.SerializeAsString());
+  };
+  const std::vector<std::string> train = {"--train", "--source=digits/train_lmdb", "--classes=10",
+                                          "--force"};
+  EXPECT_THAT(Import(train).out,
+              HasSubstr("net_train.prototxt: the input is pixels * 0.003921569\n"));
+  describe("model_info mean_values", "26.5");
+  describe("model_info scale_values", "64");
+  EXPECT_THAT(Import(train).out, HasSubstr("the input is (pixels - (26.5)) * 0.015625\n"));
+  EXPECT_THAT(ReadText(folder_ / "net_train.prototxt"),
+              testing::AllOf(HasSubstr("mean_value: 26.5"), HasSubstr("scale: 0.015625")));
+  EXPECT_THAT(ReadText(folder_ / "net.prototxt"),
+              HasSubstr("trainer predict --mean_value=26.5 --scale=0.015625\n"));
+  describe("Image.BitmapPixelFormat", "Gray8");
+  WriteDigitsModel();
+  describe("Image.BitmapPixelFormat", "Rgb8");
+  const Outcome rgb = Import(train);
+  EXPECT_EQ(rgb.exit_code, 64);
+  EXPECT_THAT(rgb.err, HasSubstr("the model takes pixels in the order red, green, blue"));
+  EXPECT_THAT(Import({"--force"}).err, HasSubstr("the model takes pixels in the order red, "));
+  WriteDigitsModel();
+  describe("Image.BitmapPixelFormat", "Gray8");
+  EXPECT_THAT(Import(train).out, HasSubstr("the input is pixels\n"));
+}
+
 TEST_F(ImportVerbTest, SaysThatThereIsNoTestSet) {
   WriteDigitsModel();
   WriteDigits({.folder = folder_ / "digits", .train = 20, .test = 10});
@@ -129,6 +165,8 @@ TEST_F(ImportVerbTest, FlagsThatDoNotFitAreRefused) {
   ExpectRefused(Run({"import", "digits.onnx", "--out=net.onnx", "--weights=w.npz"}), 64,
                 "--out=net.onnx: the name must end in .prototxt");
   ExpectRefused(Import({"--classes=10"}), 64, "give --train, too");
+  ExpectRefused(Import({"--out=a\"b.prototxt"}), 64, "must not contain a quotation mark");
+  ExpectRefused(Import({"--weights=a,b.npz"}), 64, "must not contain a comma");
   ExpectRefused(Import({"--train"}), 64, "--train needs --source=SET");
   ExpectRefused(Import({"--train", "--source=train_lmdb"}), 66, "train_lmdb");
   WriteDigits({.folder = folder_ / "digits", .train = 20, .test = 10});
@@ -156,6 +194,19 @@ TEST_F(ImportVerbTest, TheTrainingSetMustExistAndFitTheNet) {
   ASSERT_EQ(Run({"dataset", "images", "small", "small_lmdb", "--gray"}).exit_code, 0);
   ExpectRefused(Import({"--train", "--classes=10", "--source=small_lmdb"}), 78,
                 "the images have 24 x 20 pixels, but the net reads 28 x 28");
+  WriteDigits({.folder = folder_ / "digits", .train = 20, .test = 10});
+  TestModel map;
+  map.Input("x", {1, 1, 14, 14}).Floats("w", {2, 1, 7, 7}, std::vector<float>(98, 0.01f));
+  map.Node("Conv", {"x", "w"}, {"y"}, "conv").With("strides", {7, 7}).Output("y");
+  folder_.Write("map.onnx", map.proto().SerializeAsString());
+  const Outcome pixels =
+      Run({"import", "map.onnx", "--out=net.prototxt", "--weights=net.caffemodel", "--train",
+           "--classes=10", "--source=digits/train_lmdb"});
+  EXPECT_EQ(pixels.exit_code, 64);
+  EXPECT_THAT(pixels.err, testing::AllOf(HasSubstr("--train: the output of the model has the shape "
+                                                   "32 10 2 2 (1280), not one score per class"),
+                                         HasSubstr("the images have 28 x 28 pixels, and the net "
+                                                   "reads a random part of 14 x 14")));
   ASSERT_EQ(Run({"dataset", "images", "small", "color_lmdb"}).exit_code, 0);
   ExpectRefused(Import({"--train", "--classes=10", "--source=color_lmdb"}), 78,
                 "the images have 3 channels, but the net reads 1; make the set with gray images");

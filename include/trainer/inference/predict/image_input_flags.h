@@ -34,6 +34,10 @@ inline constexpr char kUnknownSizeNote[] = " (H,W: the size of the data set's im
 // number, but kUsage for "--resize=H,W" in the comment, whose size is unknown.
 ImageInputFlags MergeImageFlags(const ImageInputFlags& flags, const NetSpec& net);
 
+// Returns the values of the flags. With --oversample but no size, resizes images to 256 x 256, as
+// Caffe's Python does. Throws kUsage for a value that is not a size or a number.
+PreprocessOptions ParseImageFlags(const ImageInputFlags& flags);
+
 // Returns the values of the merged flags. Throws kUsage if a value is not a size or a number, and
 // as MergeImageFlags does.
 PreprocessOptions ResolvePreprocessOptions(const ImageInputFlags& flags, const NetSpec& net);
