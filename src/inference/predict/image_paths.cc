@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <string_view>
 #include <utility>
@@ -39,6 +40,9 @@ FileHandle StandardInput() {
 
 ImagePaths::ImagePaths(std::vector<std::string> words, const std::string& list)
     : words_(std::move(words)) {
+  if (std::ranges::find(words_, "") != words_.end()) {
+    throw Error(ErrorCode::kUsage, "the name of an image is empty");
+  }
   if (list.empty()) return;
   list_name_ = list == "-" ? "the standard input" : list;
   list_ = std::make_unique<LineReader>(list == "-" ? StandardInput() : OpenForReading(list),

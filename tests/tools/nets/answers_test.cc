@@ -213,6 +213,7 @@ TEST(PredictTest, RefusesWithASentence) {
   refused({"0.pgm", "--out=p.txt"}, 64, "--out=p.txt: the name must end in .csv");
   refused({"0.pgm", "--out=p.csv", "--json"}, 64, "--json prints the answers and --out writes");
   refused({"data"}, 65, "data: no images found");
+  refused({"0.pgm", ""}, 64, "the name of an image is empty");
   refused({"0.pgm", "--run=run"}, 64, "--run and --model cannot both be given");
   WriteText(job.folder() / "x.onnx", "a model");
   ExpectRefused(job, job.Run({"predict", "--model=x.onnx", "0.pgm"}), 65, "",
