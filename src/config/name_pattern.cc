@@ -25,10 +25,7 @@ bool NamePattern::Matches(const std::string& name) const {
 }
 
 std::string NoMatch(const std::string& text, const std::vector<std::string>& names) {
-  if (!IsPattern(text)) {
-    return Join("there is no layer '", text, "'.", DidYouMean(text, names),
-                " The layers are: ", FirstNames(names));
-  }
+  if (!IsPattern(text)) return Join("there is no layer '", text, "'.", DidYouMean(text, names));
   return Join("no layer has a name that matches ", text,
               "; the pattern must match the whole name, as /.*conv.*/ does for every name that "
               "contains 'conv'");

@@ -142,7 +142,8 @@ std::set<std::string> SelectLayers(const Net& net, const std::vector<std::string
     std::ranges::copy_if(names, std::back_inserter(found),
                          [&](const std::string& name) { return pattern.Matches(name); });
     if (found.empty()) {
-      throw Error(ErrorCode::kUsage, EscapeControl(Join(flag, ": ", NoMatch(text, names))));
+      throw Error(ErrorCode::kUsage, EscapeControl(Join(flag, ": ", NoMatch(text, names),
+                                                        " The layers are: ", FirstNames(names))));
     }
     selected.insert(found.begin(), found.end());
   }
