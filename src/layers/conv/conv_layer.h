@@ -14,7 +14,7 @@ namespace trainer {
 class MergedAxes {
  public:
   MergedAxes() = default;
-  // `begin`: the offset of the copy in the layer's scratch memory.
+  // `begin`: the offset of the copy in the scratch memory that the calls below get.
   MergedAxes(const Shape& real, const Shape& merged, DType dtype, size_t begin)
       : real_(real),
         merged_(merged),
@@ -22,35 +22,37 @@ class MergedAxes {
         copies_(real.Rank() != merged.Rank() && (IsNhwc(real) || IsNhwc(merged))),
         begin_(begin) {}
 
+  // Returns whether the two shapes differ.
+  bool merges() const { return real_ != merged_; }
   // Returns the bytes of scratch memory; 0 if nothing is copied.
   size_t Bytes() const {
     return copies_ ? AlignedBytes(static_cast<size_t>(merged_.Count()) * SizeOf(dtype_)) : 0;
   }
 
   // Returns the merged tensor that holds x.
-  ConstTensor Read(const RunContext& run, const ConstTensor& x) const {
+  ConstTensor Read(const Device& device, const ConstTensor& x, std::span<std::byte> scratch) const {
     if (!copies_) return {x.data, merged_, dtype_};
-    const Tensor copy{run.Scratch().data() + begin_, merged_, dtype_};
+    const Tensor copy{scratch.data() + begin_, merged_, dtype_};
     if (IsNhwc(real_)) {
-      CopyToNchw(run.device(), x, copy.data);
+      CopyToNchw(device, x, copy.data);
     } else {
-      CopyFromNchw(run.device(), x.data, copy);
+      CopyFromNchw(device, x.data, copy);
     }
     return copy;
   }
 
   // Returns the merged tensor in which y is computed; Write then copies it to y.
-  Tensor Place(const RunContext& run, const Tensor& y) const {
-    return {copies_ ? run.Scratch().data() + begin_ : y.data, merged_, dtype_};
+  Tensor Place(const Tensor& y, std::span<std::byte> scratch) const {
+    return {copies_ ? scratch.data() + begin_ : y.data, merged_, dtype_};
   }
   // Copies the result from scratch memory to y if Place put it there.
-  void Write(const RunContext& run, const Tensor& y) const {
+  void Write(const Device& device, const Tensor& y, std::span<std::byte> scratch) const {
     if (!copies_) return;
-    const Tensor result = Place(run, y);
+    const Tensor result = Place(y, scratch);
     if (IsNhwc(real_)) {
-      CopyFromNchw(run.device(), result.data, y);
+      CopyFromNchw(device, result.data, y);
     } else {
-      CopyToNchw(run.device(), result, y.data);
+      CopyToNchw(device, result, y.data);
     }
   }
 
@@ -61,18 +63,65 @@ class MergedAxes {
   size_t begin_ = 0;
 };
 
+// A convolution of tensors with merged axes: it copies them to and from the first bytes of the
+// scratch memory where MergedAxes must, and runs `conv` in the rest.
+class MergedAxesConv final : public ConvPrimitive {
+ public:
+  MergedAxesConv(std::unique_ptr<ConvPrimitive> conv, const Device& device, MergedAxes x,
+                 MergedAxes y)
+      : conv_(std::move(conv)), device_(device), x_(std::move(x)), y_(std::move(y)) {
+    set_skipped_kernels(conv_->skipped_kernels());
+  }
+
+  std::string kernel() const override { return conv_->kernel(); }
+  size_t ScratchBytes() const override { return x_.Bytes() + y_.Bytes() + conv_->ScratchBytes(); }
+  std::optional<PackedLayout> packed_layout() const override { return conv_->packed_layout(); }
+  void UsePackedWeight(const void* copy, const bool* holds) override {
+    conv_->UsePackedWeight(copy, holds);
+  }
+  void AllowDroppedNan() override { conv_->AllowDroppedNan(); }
+
+  void Forward(ConstTensor x, const float* weight, const float* bias, Tensor y,
+               std::span<std::byte> scratch) override {
+    conv_->Forward(x_.Read(device_, x, scratch), weight, bias, y_.Place(y, scratch),
+                   OwnScratch(scratch));
+    y_.Write(device_, y, scratch);
+  }
+  void BackwardWeight(ConstTensor x, ConstTensor dy, float* dweight, float* dbias,
+                      std::span<std::byte> scratch) override {
+    conv_->BackwardWeight(x_.Read(device_, x, scratch), y_.Read(device_, dy, scratch), dweight,
+                          dbias, OwnScratch(scratch));
+  }
+  void BackwardData(ConstTensor dy, const float* weight, Tensor dx,
+                    std::span<std::byte> scratch) override {
+    conv_->BackwardData(y_.Read(device_, dy, scratch), weight, x_.Place(dx, scratch),
+                        OwnScratch(scratch));
+    x_.Write(device_, dx, scratch);
+  }
+
+ private:
+  std::span<std::byte> OwnScratch(std::span<std::byte> scratch) const {
+    return scratch.subspan(x_.Bytes() + y_.Bytes());
+  }
+
+  std::unique_ptr<ConvPrimitive> conv_;
+  const Device& device_;
+  MergedAxes x_, y_;
+};
+
 // Base class of convolution and deconvolution: several bottoms of one shape with a top each share
-// one primitive and its weights. Tensors that the primitive sees with another number of axes are
-// copied to and from scratch memory (MergedAxes). A derived class calls RequirePairs and SetupPairs
-// in its Setup.
+// one primitive and its weights. A derived class calls RequirePairs and SetupPairs in its Setup.
 class ConvLayer : public Layer {
  public:
   explicit ConvLayer(const LayerSpec& spec) : spec_(spec) {}
 
   void Prepare(PrepareContext& ctx) final {
     conv_ = ctx.device().NewConv(desc_);
+    if (x_.merges() || y_.merges()) {
+      conv_ = std::make_unique<MergedAxesConv>(std::move(conv_), ctx.device(), x_, y_);
+    }
     if (may_drop_nan_) conv_->AllowDroppedNan();
-    ctx.Scratch(x_.Bytes() + y_.Bytes() + conv_->ScratchBytes());
+    ctx.Scratch(conv_->ScratchBytes());
   }
   std::optional<PackedLayout> packed_layout() const final { return conv_->packed_layout(); }
   void UsePackedWeight(const void* copy, const bool* holds) final {
@@ -88,11 +137,6 @@ class ConvLayer : public Layer {
   int64_t Macs() const final { return macs_; }
 
  protected:
-  // Returns the primitive's own scratch memory, which follows the copies of x and y.
-  std::span<std::byte> ConvScratch(const RunContext& run) const {
-    return run.Scratch().subspan(x_.Bytes() + y_.Bytes());
-  }
-
   // Throws kConfig unless there is one top per bottom and all bottoms have the same shape.
   void RequirePairs(const SetupContext& ctx) const {
     if (ctx.NumInputs() != ctx.NumOutputs()) {
@@ -102,18 +146,20 @@ class ConvLayer : public Layer {
     RequireEqualShapes(ctx, spec_);
   }
 
-  // Declares the outputs for the plan `desc`. The plan gets bottoms in shape `x` and tops in shape
-  // `y`; other layers get tops in shape `out`.
-  void SetupPairs(SetupContext& ctx, const ConvDesc& desc, const Shape& x, const Shape& y,
-                  const Shape& out) {
-    x_ = MergedAxes(ctx.Input(0), x, desc.dtype, 0);
-    y_ = MergedAxes(out, y, desc.dtype, x_.Bytes());
+  // Declares the outputs for the convolution geometry.desc. `transposed`: it goes from the tops to
+  // the bottoms.
+  void SetupPairs(SetupContext& ctx, const ConvGeometry& geometry, bool transposed) {
+    desc_ = geometry.desc;
+    axis_ = geometry.axis;
+    macs_ = desc_.Macs() * ctx.NumInputs();
+    const Shape in = desc_.InShape(), out = desc_.OutShape(), bottom = ctx.Input(0);
+    const Shape top = geometry.LayerShape(transposed ? in : out);
+    x_ = MergedAxes(transposed ? top : bottom, in, desc_.dtype, 0);
+    y_ = MergedAxes(transposed ? bottom : top, out, desc_.dtype, x_.Bytes());
     for (int i = 0; i < ctx.NumInputs(); ++i) {
-      ctx.Output(i, out, ctx.InputType(i));
+      ctx.Output(i, top, ctx.InputType(i));
       ctx.SaveInput(i);
     }
-    macs_ = desc.Macs() * ctx.NumInputs();
-    desc_ = desc;
   }
 
   // Returns true if top i has no gradient; then sets the bottom's gradient to 0.
@@ -124,11 +170,12 @@ class ConvLayer : public Layer {
   }
 
   LayerSpec spec_;
-  MergedAxes x_, y_;
   ConvDesc desc_;
+  int axis_ = 1;  // the channels' axis of the bottoms and tops
   std::unique_ptr<ConvPrimitive> conv_;
 
  private:
+  MergedAxes x_, y_;  // the input and the output of desc_
   int64_t macs_ = 0;
   bool may_drop_nan_ = false;
 };

@@ -54,7 +54,7 @@ class Convolution final : public ConvLayer {
 
     ctx.Param("weight", geometry.WeightShape(), param.weight_filler());
     if (desc.bias) ctx.Param("bias", {desc.out_channels}, param.bias_filler());
-    SetupPairs(ctx, desc, desc.InShape(), desc.OutShape(), geometry.LayerShape(desc.OutShape()));
+    SetupPairs(ctx, geometry, /*transposed=*/false);
     if (relu_) ctx.SaveOutput(0);
   }
 
@@ -72,9 +72,7 @@ class Convolution final : public ConvLayer {
   bool RecomputesAtCost() const override { return true; }
   void Forward(const RunContext& run) override {
     for (int i = 0; i < run.NumInputs(); ++i) {
-      conv_->Forward(x_.Read(run, run.Input(i)), run.Param(0), run.ParamOrNull(1),
-                     y_.Place(run, run.Output(i)), ConvScratch(run));
-      y_.Write(run, run.Output(i));
+      conv_->Forward(run.Input(i), run.Param(0), run.ParamOrNull(1), run.Output(i), run.Scratch());
     }
   }
 
@@ -82,16 +80,15 @@ class Convolution final : public ConvLayer {
     for (int i = 0; i < run.NumInputs(); ++i) {
       if (HasNoGradient(run, i)) continue;
       float* const dbias = relu_ && ApplyReluGradient(run, i) ? nullptr : run.GradParamOrNull(1);
-      const ConstTensor dy = y_.Read(run, run.GradOutput(i));
+      const ConstTensor dy = run.GradOutput(i);
       if (run.GradParam(0) != nullptr) {
-        conv_->BackwardWeight(x_.Read(run, run.Input(i)), dy, run.GradParam(0), dbias,
-                              ConvScratch(run));
+        conv_->BackwardWeight(run.Input(i), dy, run.GradParam(0), dbias, run.Scratch());
       } else if (dbias != nullptr) {
-        run.device().AddChannelSums(ChannelSumsDesc::Of(dy.shape, 1), dy, nullptr, dbias);
+        run.device().AddChannelSums(ChannelSumsDesc::Of(dy.shape, axis_), dy, nullptr, dbias);
       }
-      if (!run.NeedsGradInput(i)) continue;
-      conv_->BackwardData(dy, run.Param(0), x_.Place(run, run.GradInput(i)), ConvScratch(run));
-      x_.Write(run, run.GradInput(i));
+      if (run.NeedsGradInput(i)) {
+        conv_->BackwardData(dy, run.Param(0), run.GradInput(i), run.Scratch());
+      }
     }
   }
 
@@ -101,9 +98,8 @@ class Convolution final : public ConvLayer {
   bool ApplyReluGradient(const RunContext& run, int i) const {
     const ConstTensor dy = run.GradOutput(i), y = run.Output(i);
     const Tensor g = run.MutableGradOutput(i);
-    // This needs the channels as axis 1; merged axes hide them.
-    if (run.GradParamOrNull(1) != nullptr && y.shape == desc_.OutShape() &&
-        run.device().ReluGradAndBiasGrad(ChannelSumsDesc::Of(y.shape, 1), dy, y, g,
+    if (run.GradParamOrNull(1) != nullptr &&
+        run.device().ReluGradAndBiasGrad(ChannelSumsDesc::Of(y.shape, axis_), dy, y, g,
                                          run.GradParamOrNull(1))) {
       return true;
     }

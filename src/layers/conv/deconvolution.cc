@@ -31,37 +31,35 @@ class Deconvolution final : public ConvLayer {
 
     ctx.Param("weight", geometry.WeightShape(), param.weight_filler());
     if (param.bias_term()) ctx.Param("bias", {desc.in_channels}, param.bias_filler());
-    SetupPairs(ctx, desc, desc.OutShape(), desc.InShape(), geometry.LayerShape(desc.InShape()));
+    SetupPairs(ctx, geometry, /*transposed=*/true);
   }
 
   bool RecomputesAtCost() const override { return true; }
   void Forward(const RunContext& run) override {
     for (int i = 0; i < run.NumInputs(); ++i) {
-      const Tensor y = y_.Place(run, run.Output(i));
-      conv_->BackwardData(x_.Read(run, run.Input(i)), run.Param(0), y, ConvScratch(run));
+      const Tensor y = run.Output(i);
+      conv_->BackwardData(run.Input(i), run.Param(0), y, run.Scratch());
       if (run.ParamOrNull(1) != nullptr) {
-        const Rows rows = AxisRows(y.shape, 1);
+        const Rows rows = AxisRows(y.shape, axis_);
         MapIndexed(run.device(), AddBias{run.Param(1), rows.length, rows.inner}, y, y);
       }
-      y_.Write(run, run.Output(i));
     }
   }
 
   void Backward(const RunContext& run) override {
     for (int i = 0; i < run.NumInputs(); ++i) {
       if (HasNoGradient(run, i)) continue;
-      const ConstTensor dy = y_.Read(run, run.GradOutput(i));
+      const ConstTensor dy = run.GradOutput(i);
       if (run.GradParam(0) != nullptr) {
-        conv_->BackwardWeight(dy, x_.Read(run, run.Input(i)), run.GradParam(0), nullptr,
-                              ConvScratch(run));
+        conv_->BackwardWeight(dy, run.Input(i), run.GradParam(0), nullptr, run.Scratch());
       }
       if (run.GradParamOrNull(1) != nullptr) {
-        run.device().AddChannelSums(ChannelSumsDesc::Of(dy.shape, 1), dy, nullptr,
+        run.device().AddChannelSums(ChannelSumsDesc::Of(dy.shape, axis_), dy, nullptr,
                                     run.GradParamOrNull(1));
       }
-      if (!run.NeedsGradInput(i)) continue;
-      conv_->Forward(dy, run.Param(0), nullptr, x_.Place(run, run.GradInput(i)), ConvScratch(run));
-      x_.Write(run, run.GradInput(i));
+      if (run.NeedsGradInput(i)) {
+        conv_->Forward(dy, run.Param(0), nullptr, run.GradInput(i), run.Scratch());
+      }
     }
   }
 

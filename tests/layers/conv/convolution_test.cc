@@ -43,13 +43,24 @@ TEST(ConvolutionTest, HandValuesOfAFrozenWeightWithALearningBias) {
   EXPECT_THAT(conv.ParamGradient(1), ElementsAre(10, 100));
 }
 
+TEST(ConvolutionTest, ALearningBiasOnAnotherAxis) {
+  LayerRunner conv(
+      Conv("num_output: 2 kernel_size: 1 axis: 2") + " param { lr_mult: 0 } param { lr_mult: 1 }",
+      {{1, 2, 1, 2}});
+  conv.Forward({1, 2, 3, 4});
+  conv.Backward({{1, 2, 10, 20, 3, 4, 30, 40}});
+  EXPECT_THAT(conv.ParamGradient(1), ElementsAre(10, 100));
+}
+
 TEST(ConvolutionTest, GradientMatchesDifferences) {
   const std::pair<const char*, Shape> cases[] = {
       {"num_output: 4 kernel_size: 3 stride: 2 pad: 1", {2, 3, 6, 5}},
       {"num_output: 4 kernel_h: 2 kernel_w: 3 stride_h: 1 stride_w: 2 group: 2", {2, 4, 4, 5}},
       {"num_output: 2 kernel_size: 3 dilation: 2", {1, 2, 6, 7}},
       {"num_output: 2 kernel_size: 3 pad: 1", {2, 3, 7}},
-      {"num_output: 2 kernel_size: 2 kernel_size: 1 kernel_size: 3", {1, 2, 3, 3, 4}}};
+      {"num_output: 2 kernel_size: 2 kernel_size: 1 kernel_size: 3", {1, 2, 3, 3, 4}},
+      {"num_output: 2 kernel_size: 3 pad: 1 axis: 2", {2, 2, 3, 4}},
+      {"num_output: 2 kernel_size: 2 axis: 2", {2, 1, 2, 3, 3}}};
   for (const auto& [fields, shape] : cases) {
     SCOPED_TRACE(fields);
     LayerRunner conv(Conv(fields), {shape});

@@ -67,7 +67,9 @@ TEST(DeconvolutionTest, GradientMatchesDifferences) {
       {"num_output: 2 kernel_size: 3 stride: 2 pad: 1", {2, 3, 3, 2}},
       {"num_output: 4 kernel_h: 2 kernel_w: 3 group: 2", {1, 2, 2, 3}},
       {"num_output: 2 kernel_size: 2 dilation: 2", {1, 2, 4}},
-      {"num_output: 2 kernel_size: 2 stride: 2", {1, 2, 2, 1, 2}}};
+      {"num_output: 2 kernel_size: 2 stride: 2", {1, 2, 2, 1, 2}},
+      {"num_output: 2 kernel_size: 2 stride: 2 axis: 2", {2, 2, 3, 2}},
+      {"num_output: 3 kernel_size: 2 axis: 2", {2, 1, 2, 3, 2}}};
   for (const auto& [fields, shape] : cases) {
     SCOPED_TRACE(fields);
     LayerRunner layer(Deconv(fields), {shape});
