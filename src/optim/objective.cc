@@ -65,36 +65,28 @@ void Objective::Run(Pass::Batch batch, const std::function<void()>* fused_update
   arrived_ = 0;
   InFlight& evaluation = in_flight_[static_cast<size_t>(num_in_flight_++)];
   std::ranges::fill(evaluation.sums, 0.0f);
-  evaluation.unread = iter_size_ * accumulator_->virtual_ranks();
+  evaluation.unread = IsStage() ? 0 : iter_size_ * accumulator_->virtual_ranks();
   try {
-    if (schedule_ == nullptr) {
-      RunPasses(batch, fused_update);
-    } else {
-      evaluation.sums[0] = schedule_->Run(iter_size_);
-      evaluation.unread = 0;
+    if (IsStage()) evaluation.sums[0] = schedule_->Run(iter_size_);
+    for (int pass = 0; pass < iter_size_ && !IsStage(); ++pass) {
+      const bool is_last = pass + 1 == iter_size_;
+      GradientSink* const sink = is_last ? group_ : nullptr;
+      if (accumulator_->virtual_ranks() > 1) {
+        RunVirtualRanks(pass, batch);
+      } else if (labels_ != nullptr) {
+        labels_->BeginPass(pass, iter_size_);
+        net_.Run({.mode = Pass::Mode::kForward, .batch = batch});
+        if (pass > 0) ScaleGradients(labels_->ScaleOfEarlier());
+        net_.Run({.mode = Pass::Mode::kBackward, .gradients = sink});
+      } else {
+        net_.Run(
+            {.batch = batch, .gradients = sink, .fused_update = is_last ? fused_update : nullptr});
+      }
+      while (net_.in_flight() > (net_.RunsAhead() ? 1 : 0)) ReadPass();
     }
   } catch (...) {  // no loss can be taken from a failed evaluation
     num_in_flight_ = 0;
     throw;
-  }
-}
-
-void Objective::RunPasses(Pass::Batch batch, const std::function<void()>* fused_update) {
-  for (int pass = 0; pass < iter_size_; ++pass) {
-    const bool is_last = pass + 1 == iter_size_;
-    GradientSink* const sink = is_last ? group_ : nullptr;
-    if (accumulator_->virtual_ranks() > 1) {
-      RunVirtualRanks(pass, batch);
-    } else if (labels_ != nullptr) {
-      labels_->BeginPass(pass, iter_size_);
-      net_.Run({.mode = Pass::Mode::kForward, .batch = batch});
-      if (pass > 0) ScaleGradients(labels_->ScaleOfEarlier());
-      net_.Run({.mode = Pass::Mode::kBackward, .gradients = sink});
-    } else {
-      net_.Run(
-          {.batch = batch, .gradients = sink, .fused_update = is_last ? fused_update : nullptr});
-    }
-    while (net_.in_flight() > (net_.RunsAhead() ? 1 : 0)) ReadPass();
   }
 }
 

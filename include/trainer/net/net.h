@@ -70,43 +70,43 @@ using NodeHook = std::function<void(const Net& net, NodeId node, Direction direc
 struct GradientSlice {
   std::span<float> values;         // on the device, with the padding after each parameter
   std::span<Param* const> params;  // in memory order
-  // Final when this layer ran backward; the number of nodes for what no layer adds to: final at
-  // once.
+  // The gradients are final when this node has run backward. The number of nodes if no layer adds
+  // to them: they are final at once.
   int final_node = 0;
 };
 
 // Used by one thread. Forward and Backward allocate no memory.
 class Net {
  public:
-  // Takes the memory that `graph` planned, compiled for this device and this store, and allocates
-  // and fills its new parameters. `device` and `params` must outlive the net. Throws what
+  // Allocates the memory that `graph` planned, and allocates and fills its new parameters. `graph`
+  // was compiled for this device and this store; both must outlive the net. Throws what
   // RequireDeviceMemory throws, and kConfig for a filler that makes no sense.
   Net(std::unique_ptr<const Graph> graph, const Device& device, ParamStore& params);
-  // Compiles `spec`, see compile.h, and the above.
+  // Compiles `spec` (see compile.h) and makes a net of the graph.
   Net(const NetSpec& spec, const NetOptions& options, const Device& device, ParamStore& params);
   ~Net();
 
-  // One pass, or a half of one, without waiting for the loss where the device runs later. On a net
-  // that captures, all behind the last layer that RunsOnHost is one call of the device from the
-  // second whole pass of its kind on: with `gradients`, with `fused_update` and with neither. The
-  // numbers are the same bit for bit.
+  // Runs one pass or half of one, without waiting for the loss on an asynchronous device. A net
+  // with capture on replays everything after the last layer that runs on the host with one call,
+  // from the second whole pass of each kind on. The kinds are: with `gradients`, with
+  // `fused_update`, with neither. The numbers are the same bit for bit.
   void Run(const Pass& pass = {});
-  // Waits for the loss of the oldest forward pass that was started, and throws what that pass has
-  // to throw. At most kMaxInFlight may be started and not taken.
+  // Waits for the loss of the oldest forward pass in flight and returns it. Throws the error of
+  // that pass, if a layer found one in its input. At most kMaxInFlight passes may be in flight.
   static constexpr int kMaxInFlight = 2;
   float TakeLoss();
   int in_flight() const;
-  // A forward pass; returns the loss: the sum of loss_weight times each weighted output.
+  // Runs a forward pass and returns the loss: the sum of loss_weight times each weighted output.
   float Forward(Pass::Batch batch = Pass::Batch::kNext);
-  // Adds to the parameter gradients. After a Forward.
+  // Adds to the parameter gradients. Requires a Forward before it.
   void Backward() { Run({.mode = Pass::Mode::kBackward}); }
-  // No pass is recorded from here on, since `why`: "layer 'bn' ...". Logged where one would be.
+  // Stops capturing passes. `why` ("layer 'bn' ...") is logged if the net would have captured.
   void DisableCapture(const std::string& why);
-  // Whether a pass may be started before the loss of the previous one is taken: true for an
-  // asynchronous device, fixed shapes and one virtual rank.
+  // Returns whether a pass may be started before the loss of the previous one is taken: true for
+  // an asynchronous device, fixed shapes and one virtual rank.
   bool RunsAhead() const { return runs_ahead_; }
-  // From the next Backward on the loss's gradient is multiplied by *factor, one float on the
-  // device, and so are all others. Null: it is not.
+  // Multiplies the loss's gradient, and so all gradients, by *factor from the next Backward on.
+  // `factor` is one float on the device; null multiplies by nothing.
   void ScaleLoss(const float* factor) { loss_scale_ = factor; }
   // Contiguous ranges of gradients in the order in which backward finishes them. Each parameter
   // with a gradient is in exactly one slice.
@@ -158,13 +158,12 @@ class Net {
   friend class CaptureCache;
   friend std::string DescribeBrokenPass(Net& net);
   Tensor At(ValueId id, BufferId buffer, int activation_slot) const;
-  void CheckInputError(NodeId id, uint64_t word, uint32_t batches_ago) const;
+  void ThrowInputError(NodeId id, uint64_t word, uint32_t batches_ago) const;
   void MakeSlices();
   void MakeSlots();
   void SelectSlot(int slot);
   void KeepVirtualRankStates();
   void SelectVirtualRank(int virtual_rank);
-  void BeginPass();
   void RepeatBatch();
   void RunForward(Pass::Batch batch);
   void RunBackward(GradientSink* sink);
@@ -181,7 +180,8 @@ class Net {
   // layers must be destroyed before the bindings.
   std::vector<Slot> slots_;
   std::unique_ptr<const Graph> graph_;
-  const Bindings* bindings_ = nullptr;  // of the last pass's slot
+  int slot_ = 0;                        // the slot of the last pass
+  const Bindings* bindings_ = nullptr;  // of slot_
   DynamicShapes* dynamic_shapes_ = nullptr;
   std::vector<Param*> slice_params_;  // parameters with a gradient, in the order of slices_
   std::vector<GradientSlice> slices_;

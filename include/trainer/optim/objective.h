@@ -125,7 +125,6 @@ class Objective {
     std::vector<float> sums;
     int unread = 0;  // passes whose losses were not read yet
   };
-  void RunPasses(Pass::Batch batch, const std::function<void()>* fused_update);
   // Runs pass `pass` of each virtual rank of this rank.
   void RunVirtualRanks(int pass, Pass::Batch batch);
   void ScaleGradients(float factor);

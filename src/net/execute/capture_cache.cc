@@ -92,7 +92,7 @@ bool CaptureCache::RunWithSums(GradientSink& sink) {
 // Runs what comes before the capture. Returns false for the first pass of its kind.
 bool CaptureCache::BeginPass(Kind& kind) {
   if (!std::exchange(kind.warmed_up, true)) return false;
-  net_.BeginPass();
+  results().Begin(net_.passes_++);
   for (int i = 0; i < first_captured_; ++i) net_.RunNode(NodeId(i), Direction::kForward);
   return true;
 }

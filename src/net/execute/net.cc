@@ -151,7 +151,7 @@ float Net::Forward(Pass::Batch batch) {
 }
 
 void Net::Run(const Pass& pass) {
-  SelectSlot(pass.activation_slot);
+  if (pass.activation_slot != slot_) SelectSlot(pass.activation_slot);
   if (pass.virtual_rank != virtual_rank_) SelectVirtualRank(pass.virtual_rank);
   if (captures_ != nullptr && hooks_.empty() && captures_->Run(pass)) return;
   if (pass.mode != Pass::Mode::kBackward) RunForward(pass.batch);
@@ -161,6 +161,7 @@ void Net::Run(const Pass& pass) {
 
 void Net::SelectSlot(int slot) {
   const Slot& selected = slots_.at(static_cast<size_t>(slot));
+  slot_ = slot;
   bindings_ = selected.bindings.get();
   dynamic_shapes_ = selected.dynamic_shapes.get();
 }
@@ -176,14 +177,20 @@ void Net::SelectVirtualRank(int virtual_rank) {
 }
 
 void Net::RunForward(Pass::Batch batch) {
+  PassResults& results = bindings_->results();
   const bool again = batch == Pass::Batch::kSame;
-  again ? RepeatBatch() : BeginPass();
+  if (again) {
+    RepeatBatch();
+  } else {
+    results.Begin(virtual_rank_ == 0 ? passes_++ : passes_ - 1);
+    if (state_backup_ != nullptr) state_backup_->Save();
+  }
   for (const NodeId id : graph_->nodes.Ids()) {
     if (!again || !graph_->nodes[id].batch_only) RunNode(id, Direction::kForward);
   }
-  bindings_->results().QueueLosses(bindings_->losses());
-  bindings_->results().Publish(false);
-  bindings_->results().StartReadback(false);
+  results.QueueLosses(bindings_->losses());
+  results.Publish(false);
+  results.StartReadback(false);
 }
 
 void Net::RunBackward(GradientSink* sink) {
@@ -197,12 +204,6 @@ void Net::RunBackward(GradientSink* sink) {
       sink->OnGradientReady(static_cast<int>(next), slices_[next].values);
     }
   }
-}
-
-void Net::BeginPass() {
-  if (virtual_rank_ == 0) ++passes_;
-  bindings_->results().Begin(passes_ - 1);
-  if (state_backup_ != nullptr) state_backup_->Save();
 }
 
 void Net::RepeatBatch() {
@@ -230,7 +231,9 @@ void Net::RunNode(NodeId id, Direction direction, size_t hook) {
     node.layer->Forward(bindings_->Of(id).forward);
     // On an asynchronous device TakeLoss checks for errors, because reading one here would wait for
     // the node.
-    if (!device_.IsAsync()) CheckInputError(id, bindings_->results().TakeInputError(id), 0);
+    const uint64_t word =
+        device_.IsAsync() ? InputErrorFlag::kNone : bindings_->results().TakeInputError(id);
+    if (word != InputErrorFlag::kNone) ThrowInputError(id, word, 0);
     if (dynamic) dynamic_shapes_->TakeShapes(id);
   }
   if (!forward && node.has_backward) {
@@ -248,8 +251,7 @@ void Net::RunNode(NodeId id, Direction direction, size_t hook) {
 
 // Throws the error that a kernel of the node reported in `word`, in the pass `batches_ago` passes
 // before the last one.
-void Net::CheckInputError(NodeId id, uint64_t word, uint32_t batches_ago) const {
-  if (word == InputErrorFlag::kNone) return;
+void Net::ThrowInputError(NodeId id, uint64_t word, uint32_t batches_ago) const {
   const Node& node = graph_->nodes[id];
   try {
     node.layer->ThrowInputError(bindings_->Of(id).forward, InputErrorFlag::IndexOf(word),
@@ -264,7 +266,8 @@ int Net::in_flight() const { return bindings_->results().NumSent(); }
 float Net::TakeLoss() {
   const PassResults::Result results = bindings_->results().WaitReadback();
   for (size_t i = 0; i < results.faults.size(); ++i) {
-    CheckInputError(NodeId(i), results.faults[i], passes_ - 1 - results.pass);
+    const uint64_t word = results.faults[i];
+    if (word != InputErrorFlag::kNone) ThrowInputError(NodeId(i), word, passes_ - 1 - results.pass);
   }
   const float* number = results.losses.data();
   float loss = 0;
