@@ -15,6 +15,12 @@ TEST(EscapeControlTest, WritesOutEveryControlCharacter) {
             "\\x9b31m \xc3\xa4 \xc2");
 }
 
+TEST(JoinNumbersTest, WritesTheShortestText) {
+  EXPECT_EQ(JoinNumbers(std::vector<float>{103.53f, 0.1f, -2}), "103.53, 0.1, -2");
+  EXPECT_EQ(JoinNumbers(std::vector<float>{1, 2}, " "), "1 2");
+  EXPECT_EQ(JoinNumbers({}), "");
+}
+
 TEST(CountedTest, WritesThePlural) {
   EXPECT_EQ(Counted(1, "record"), "1 record");
   EXPECT_EQ(Counted(size_t{0}, "record"), "0 records");

@@ -28,7 +28,8 @@ TestModel Classifier() {
 
 FineTuneOptions Options(bool takes_caffe_pixels = false) {
   FineTuneOptions options;
-  options.takes_caffe_pixels = takes_caffe_pixels;
+  if (takes_caffe_pixels) options.means = {103.53f, 116.28f, 123.675f};
+  if (takes_caffe_pixels) options.scale = 1;
   options.classes = 12;
   options.source = "train_lmdb";
   return options;

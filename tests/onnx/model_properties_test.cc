@@ -5,11 +5,14 @@
 
 #include "onnx/exported.h"
 #include "support/error_of.h"
+#include "trainer/base/text/text.h"
+#include "trainer/onnx/fine_tune.h"
 
 namespace trainer {
 namespace {
 
 using testing::ElementsAre;
+using testing::ElementsAreArray;
 using testing::IsEmpty;
 using testing::Pair;
 
@@ -45,6 +48,22 @@ TEST(ModelPropertiesTest, AClassifierHasThePropertiesOfBothFamilies) {
                           Pair("model_info reverse_input_channels", "NO"),
                           Pair("model_info mean_values", "104 117 123"),
                           Pair("model_info scale_values", "2 2 2")));
+}
+
+// MakeFineTuneNet compares the means with kTorchvisionMean.
+TEST(ModelPropertiesTest, MeansAndScaleAreReadBackAsTheyWere) {
+  const std::string net = kClassifier;
+  Exported exported(
+      Join("# To prepare images as its training did: trainer predict "
+           "--mean_value=103.53,116.28,123.675",
+           net.substr(net.find('\n'))));
+  ModelDescription description;
+  description.images = ResolveImagePreparation(exported.net->net(), exported.spec, {}, "");
+  AddModelProperties(exported.net->net(), description, &exported.result.model);
+  const std::optional<PixelScaling> pixels = ReadPixelScaling(exported.result.model);
+  ASSERT_TRUE(pixels.has_value());
+  EXPECT_THAT(pixels->means, ElementsAreArray(kTorchvisionMean));
+  EXPECT_EQ(pixels->scale, 1);
 }
 
 TEST(ModelPropertiesTest, WithThePreprocessingInsideTheInputArePixels) {

@@ -17,7 +17,6 @@ struct FineTuneOptions {
   // The input is (pixel - mean) * scale, with a mean per channel or none, of pixels from 0 to 255.
   std::vector<float> means = {};
   float scale = 1 / 255.0f;
-  bool takes_caffe_pixels = false;  // whether TakeCaffePixels has changed the weights
 };
 
 // Holds a net for training and tests, and what the conversion changed in it.
@@ -38,8 +37,9 @@ inline constexpr float kTorchvisionMean[3] = {103.53f, 116.28f, 123.675f};  // b
 
 // Replaces the Input layer by Data layers, the last layer with weights by one of another name for
 // `classes` classes, and the Softmax by a loss. Removes a rectifier of the scores, which would stop
-// the new layer from learning. Throws kUsage, with the reason, for a net that does not have one
-// image as input and one vector of scores as output.
+// the new layer from learning. If the options have the means and the scale of TakeCaffePixels, its
+// small weights learn at a small rate. Throws kUsage, with the reason, for a net that does not have
+// one image as input and one vector of scores as output.
 FineTuneNet MakeFineTuneNet(const ImportedNet& imported, const FineTuneOptions& options);
 
 // Returns the prototxt of a solver that fine-tunes the net of the file `net`. `weights` is only

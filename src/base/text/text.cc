@@ -53,6 +53,12 @@ std::string ShortestText(float value) {
   return {digits, std::to_chars(digits, digits + sizeof digits, value).ptr};
 }
 
+std::string JoinNumbers(std::span<const float> numbers, std::string_view separator) {
+  std::vector<std::string> texts;
+  for (const float number : numbers) texts.push_back(ShortestText(number));
+  return JoinList(texts, separator);
+}
+
 std::string FirstNames(std::span<const std::string> names) {
   constexpr size_t kShown = 8;
   if (names.size() <= kShown) return JoinList(names);

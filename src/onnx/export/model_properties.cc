@@ -44,12 +44,6 @@ std::string BlankSeparated(std::vector<std::string> labels) {
   return JoinList(labels, " ");
 }
 
-std::string NumberList(const std::vector<float>& numbers) {
-  std::string text;
-  for (const float number : numbers) text += (text.empty() ? "" : " ") + ShortestText(number);
-  return text;
-}
-
 // Returns the DetectionOutput layer that computes the model's only output; null for other models.
 const LayerSpec* FindDetector(const Net& net, const onnx::GraphProto& graph) {
   if (graph.output_size() != 1) return nullptr;
@@ -107,9 +101,9 @@ void AddPreparation(const ModelDescription& description, const Shape& input,
   if (how.factor == 0 || how.scale == 0 || !has_channel_means) return;
   std::vector<float> means(static_cast<size_t>(input[1]), 0.0f);
   for (size_t c = 0; c < how.mean.size(); ++c) means[c] = how.mean[c] / how.factor;
-  AddProperty(kMeanValues, NumberList(means), model);
+  AddProperty(kMeanValues, JoinNumbers(means, " "), model);
   const std::vector<float> scales(static_cast<size_t>(input[1]), 1 / (how.factor * how.scale));
-  AddProperty(kScaleValues, NumberList(scales), model);
+  AddProperty(kScaleValues, JoinNumbers(scales, " "), model);
 }
 
 // Adds the properties that ONNX itself defines for an input of pixels in [0, 255].

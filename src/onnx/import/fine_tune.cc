@@ -241,7 +241,9 @@ FineTuneNet MakeFineTuneNet(const ImportedNet& imported, const FineTuneOptions& 
     if (i == last) index = tuned.net.layer_size();
     *tuned.net.add_layer() = layers.layer(i);
   }
-  if (options.takes_caffe_pixels) KeepPaceOfImageLayer(input.top(0), &tuned.net);
+  if (options.scale == 1 && std::ranges::equal(options.means, kTorchvisionMean)) {
+    KeepPaceOfImageLayer(input.top(0), &tuned.net);
+  }
   ReplaceLastLayer(index, options.classes, &tuned);
   AddLoss(options, tuned.score, &tuned.net);
   return tuned;

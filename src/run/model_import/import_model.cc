@@ -219,8 +219,7 @@ std::string ChoosePixels(const ImportModelOptions& options, const onnx::ModelPro
   if ((options.pixels == "torchvision" || is_default) && TakeCaffePixels(imported)) {
     tune->means.assign(std::begin(kTorchvisionMean), std::end(kTorchvisionMean));
     tune->scale = 1;
-    tune->takes_caffe_pixels = true;
-    return Join(kPreprocessComment, "--mean_value=103.53,116.28,123.675");
+    return ImageComment({.mean_value = JoinNumbers(tune->means, ",")});
   }
   if (options.pixels == "torchvision") {
     throw Error(ErrorCode::kUsage,
@@ -239,17 +238,13 @@ std::string ChoosePixels(const ImportModelOptions& options, const onnx::ModelPro
   if (!own) return Join("Imported from ", name, ".");
   tune->means = own->means;
   tune->scale = own->scale;
-  std::vector<std::string> means;
-  for (const float mean : own->means) means.push_back(ShortestText(mean));
-  return ImageComment({.mean_value = JoinList(means, ","),
+  return ImageComment({.mean_value = JoinNumbers(own->means, ","),
                        .scale = own->scale == 1 ? "" : ShortestText(own->scale)});
 }
 
 // Says how the data layers make the input of pixels from 0 to 255.
 std::string PixelText(const FineTuneOptions& tune) {
-  std::vector<std::string> means;
-  for (const float mean : tune.means) means.push_back(ShortestText(mean));
-  return Join(means.empty() ? "pixels" : Join("(pixels - (", JoinList(means), "))"),
+  return Join(tune.means.empty() ? "pixels" : Join("(pixels - (", JoinNumbers(tune.means), "))"),
               tune.scale == 1 ? "" : Join(" * ", ShortestText(tune.scale)));
 }
 

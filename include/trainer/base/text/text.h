@@ -24,6 +24,9 @@ std::string JoinList(std::span<const std::string> items, std::string_view separa
 // Returns the fewest digits that read back as the same number.
 std::string ShortestText(float value);
 
+// Returns the ShortestText of the numbers with `separator` between them.
+std::string JoinNumbers(std::span<const float> numbers, std::string_view separator = ", ");
+
 // Returns "1 layer", "2 layers" or "2 batches".
 template <class Count>
 std::string Counted(Count count, std::string_view noun) {
