@@ -1,6 +1,7 @@
 #include "connections.h"
 
 #include <algorithm>
+#include <set>
 
 #include "trainer/base/error/error_collector.h"
 #include "trainer/base/text/text.h"
@@ -17,10 +18,15 @@ class Connector {
   std::vector<std::vector<OutputRef>> Run() {
     std::vector<std::vector<OutputRef>> readers;
     ErrorCollector errors, repeated;
+    std::set<std::string> left_out;
     for (int i = 0; i < static_cast<int>(layers_.size()); ++i) {
       std::vector<OutputRef> bottoms;
       for (int j = 0; j < layers_[i].proto().bottom_size(); ++j) {
-        errors.Try([&] { bottoms.push_back(FindProducer(i, j)); });
+        // The blobs of one layer that is left out, such as data and label, count as one mistake.
+        const std::string& blob = layers_[i].proto().bottom(j);
+        const std::string rules = last_.contains(blob) ? "" : LeftOut(blob);
+        const bool is_new = rules.empty() || left_out.insert(rules).second;
+        (is_new ? errors : repeated).Try([&] { bottoms.push_back(FindProducer(i, j)); });
       }
       readers.push_back(std::move(bottoms));
       // If two layers produce the same blobs, such as data and label, this counts as one mistake.

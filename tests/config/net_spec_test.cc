@@ -140,6 +140,19 @@ class SplitTest : public NetSpecTest {
     return CatchConfig([&] { Split(text); }).text.substr(folder_.path().size() + 1);
   }
 
+  // Returns the messages of all errors that connecting net_ throws.
+  std::vector<std::string> Mistakes(const caffe::NetState& state) {
+    std::vector<std::string> lines;
+    try {
+      ConnectedLayers(net_, state);
+    } catch (const ErrorGroup& group) {
+      for (const Error& error : group.all()) lines.emplace_back(error.what());
+    } catch (const Error& error) {
+      lines.emplace_back(error.what());
+    }
+    return lines;
+  }
+
   NetSpec net_;
 };
 
@@ -221,17 +234,22 @@ TEST_F(SplitTest, AMakerThatARuleLeavesOutIsNamed) {
                        net_.file + ":2:3) leaves it out in phase TEST, level 0, stages 'deploy'"));
 }
 
+TEST_F(SplitTest, ALayerThatIsLeftOutIsOneMistake) {
+  net_ = Load(
+      "layer { name: 'd' top: 'data' top: 'label'\n  include { phase: TRAIN } }\n"
+      "layer { name: 'r' type: 'ReLU' bottom: 'data' top: 'y' }\n"
+      "layer { name: 'a' type: 'Accuracy' bottom: 'y' bottom: 'label' top: 'a' }");
+  caffe::NetState state;
+  state.set_phase(caffe::TEST);
+  EXPECT_THAT(Mistakes(state),
+              ElementsAre(HasSubstr("no layer makes bottom 'data'. layer 'd' would")));
+}
+
 TEST_F(SplitTest, EveryConnectionThatIsWrongIsTold) {
   net_ = Load("layer { name: 'a' bottom: 'p' top: 'x' }\nlayer { name: 'b' bottom: 'q' top: 'x' }");
-  std::vector<std::string> lines;
-  try {
-    ConnectedLayers(net_, {});
-  } catch (const ErrorGroup& group) {
-    for (const Error& error : group.all()) lines.emplace_back(error.what());
-  }
-  EXPECT_THAT(lines, ElementsAre(HasSubstr("no layer makes bottom 'p'"),
-                                 HasSubstr("no layer makes bottom 'q'"),
-                                 HasSubstr("top 'x' is already made by layer 'a'")));
+  EXPECT_THAT(Mistakes({}), ElementsAre(HasSubstr("no layer makes bottom 'p'"),
+                                        HasSubstr("no layer makes bottom 'q'"),
+                                        HasSubstr("top 'x' is already made by layer 'a'")));
 }
 
 TEST_F(NetSpecTest, ControlCharactersOfNamesAreWrittenOut) {

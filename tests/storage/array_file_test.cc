@@ -16,7 +16,9 @@
 namespace trainer {
 namespace {
 
+using testing::AllOf;
 using testing::ElementsAre;
+using testing::EndsWith;
 using testing::HasSubstr;
 using testing::Pair;
 
@@ -96,8 +98,9 @@ TEST(ArrayFileTest, RefusesWhatHoldsNoNumbers) {
   EXPECT_THAT(NpyRefusal(kTables + "objects.npy").second, HasSubstr("the type |O"));
   EXPECT_THAT(NpyRefusal(kTables + "records.npy").second, HasSubstr("the type 'record'"));
   EXPECT_THAT(NpyRefusal(kTables + "stored.npz").second,
-              HasSubstr("stored.npz: has no array 'data'; it has: x_train, y_train. Name the "
-                        "arrays of data and labels as in"));
+              AllOf(HasSubstr("stored.npz: has no array 'data'; it has: x_train, y_train. Name the "
+                              "arrays of data and labels as in"),
+                    EndsWith("stored.npz:x_train,y_train, or save the array as 'data'")));
   EXPECT_THAT(NpyRefusal(kTables + "stored.npz:x,y_train").second, HasSubstr("has no array 'x'"));
   EXPECT_EQ(NpyRefusal(kTables + "none.npz").first, ErrorCode::kNoInput);
   EXPECT_EQ(NpyRefusal(kTables + "none.npy").first, ErrorCode::kNoInput);

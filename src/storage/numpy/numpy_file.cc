@@ -199,10 +199,10 @@ class NpzFile final : public ArrayFile {
     const std::vector<std::string> names = MemberNames();
     const std::string wanted = NameInFile(name).empty() ? name : NameInFile(name);
     const std::string example = names.size() > 1 ? Join(names[0], ",", names[1]) : "X,Y";
-    throw Error(
-        ErrorCode::kData, {path_},
-        EscapeControl(Join("has no array '", wanted, "'; it has: ", JoinList(names),
-                           ". Name the arrays of data and labels as in ", path_, ":", example)));
+    throw Error(ErrorCode::kData, {path_},
+                EscapeControl(Join("has no array '", wanted, "'; it has: ", JoinList(names),
+                                   ". Name the arrays of data and labels as in ", path_, ":",
+                                   example, ", or save the array as '", wanted, "'")));
   }
 
   std::string path_;
