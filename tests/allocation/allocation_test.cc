@@ -1,4 +1,4 @@
-// An iteration allocates nothing: memory is laid out before the first one.
+// An iteration allocates nothing, because memory is planned before the first one.
 
 #include <gtest/gtest.h>
 #include <malloc.h>
@@ -21,7 +21,8 @@ void Count() {
 
 }  // namespace
 
-// The C library's own allocator under the names that every allocation of this program goes through.
+// Every allocation of this program calls these functions, which count and then call the C library's
+// own allocator.
 extern "C" {
 void* __libc_malloc(size_t);
 void* __libc_calloc(size_t, size_t);

@@ -1,4 +1,4 @@
-// What work reads and writes, counted.
+// Counts of the bytes that work reads and writes.
 
 #include <memory>
 
@@ -27,7 +27,7 @@ class BytesTest : public GpuTest {
     out_ = nullptr;
     GpuTest::TearDown();
   }
-  // Of an AddKernel on the first n numbers.
+  // Runs an AddKernel on the first n numbers and returns the counters.
   Counters CountAdd(size_t n, int* out) {
     Start(stream_, AddKernel, dim3(static_cast<unsigned>(n + 255) / 256), 256, in_->data(), out,
           static_cast<int>(n), 1);

@@ -54,7 +54,7 @@ class CublasLtTest : public GpuTest {
     layouts_.push_back(layout);
     return layout;
   }
-  // The statuses of finding algorithms, into results_.
+  // Finds algorithms, stores them in results_ and returns the status.
   int Find(lt::MatrixLayout* a, lt::MatrixLayout* b, lt::MatrixLayout* d) {
     results_.assign(8, {});
     int found = 0;
@@ -110,7 +110,7 @@ TEST_F(CublasLtTest, MultipliesColumnMajorMatricesLate) {
 }
 
 TEST_F(CublasLtTest, TransposesAndAddsToWhatIsThere) {
-  // A is stored 3 x 2 with a row between its columns, B 1 x 3.
+  // A is stored as 3 x 2 with an unused row after each column, B as 1 x 3.
   const OnDevice<float> a(8), b(3), d(2);
   Upload(a, {1, 2, 3, -1, 4, 5, 6, -1});
   Upload(b, {1, 1, 2});

@@ -16,7 +16,7 @@ using testing::IsEmpty;
 using testing::Not;
 using testing::SizeIs;
 
-// Small whole numbers, which sum without rounding.
+// Returns small whole numbers, which sum without rounding.
 std::vector<float> Numbers(size_t n, int seed) {
   std::vector<float> numbers(n);
   for (size_t i = 0; i < n; ++i) {
@@ -37,12 +37,12 @@ TEST_F(CudnnTest, ConvolvesByHand) {
       stream_, handle_);
   conv.Set({1, 2, 3, 4, 5, 6, 7, 8, 9}, {1, 10, 100, 1000}, {0, 0, 0, 0});
   EXPECT_EQ(conv.Forward(1), 0);
-  EXPECT_TRUE(std::isnan(conv.Y()[0]) || conv.Y()[0] == 0);  // later
+  EXPECT_TRUE(std::isnan(conv.Y()[0]) || conv.Y()[0] == 0);  // it runs later
   EXPECT_THAT(conv.Wait().Y(), ElementsAre(5421, 6532, 8754, 9865));
 }
 
 TEST_F(CudnnTest, GradientsAreThoseOfTheForwardSum) {
-  // The sum of forward(x, w) * dy is that of x * data(w, dy), and of w * filter(x, dy).
+  // The sum of forward(x, w) * dy equals the sums of x * data(w, dy) and of w * filter(x, dy).
   const ConvShape shapes[] = {{.batch = 2,
                                .channels = 4,
                                .filters = 6,

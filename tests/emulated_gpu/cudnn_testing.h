@@ -50,7 +50,7 @@ struct ConvShape {
   }
 };
 
-// Without f32 numbers for other types: these are for questions alone.
+// Its memory is for f32: with other types, only queries work.
 class ConvOnDevice {
  public:
   ConvOnDevice(const ConvShape& shape, cuda::Stream stream, CudnnTable::Handle handle)
@@ -102,7 +102,7 @@ class ConvOnDevice {
   CudnnTable::Tensor y() const { return y_; }
   const float* x_data() const { return x_data_.data(); }
 
-  // y: the gradient, or what a forward pass overwrites.
+  // `y` is the output gradient, or is overwritten by a forward pass.
   void Set(const std::vector<float>& x, const std::vector<float>& w, const std::vector<float>& y) {
     Upload(x_data_, x);
     Upload(w_data_, w);
@@ -131,7 +131,7 @@ class ConvOnDevice {
                                            conv_, algo, workspace_.data(), workspace_.bytes(),
                                            &kZero, w_, w_data_.data());
   }
-  // y is what is added, times alpha2.
+  // Adds y times alpha2 to the convolution, and stores the result in y.
   int Fused(int algo, bool relu, const std::vector<float>& bias, float alpha2) {
     Upload(bias_data_, bias);
     Dnn().SetActivationDescriptor(activation_,
@@ -143,7 +143,7 @@ class ConvOnDevice {
         y_data_.data());
   }
 
-  // Direction 0: forward, 1: data, 2: filter. The status.
+  // Returns the status. Direction 0 is forward, 1 is data, 2 is filter.
   int Heuristics(int direction) {
     int found = 0;
     results_.assign(20, {});
@@ -157,7 +157,7 @@ class ConvOnDevice {
     results_.resize(static_cast<size_t>(found));
     return status;
   }
-  // Those that work, each once.
+  // Returns the algorithms that work, each once.
   std::vector<int> Algorithms(int direction) {
     EXPECT_EQ(Heuristics(direction), 0);
     return Working();

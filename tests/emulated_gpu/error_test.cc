@@ -1,4 +1,4 @@
-// Errors that a test asks for.
+// Errors that a test injects.
 
 #include "emulated_gpu/gpu_testing.h"
 

@@ -1,5 +1,5 @@
 #pragma once
-// What the tests of the emulated GPU share: its runtime, a stream, kernels, and memory to read.
+// Shared by the tests of the emulated GPU: its runtime, a stream, kernels, and memory to read.
 
 #include <gmock/gmock.h>
 
@@ -58,7 +58,7 @@ class OnDevice {
 
   T* data() const { return data_; }
   size_t bytes() const { return n_ * sizeof(T); }
-  // As they are now: waits for nothing.
+  // Returns the current values; waits for nothing.
   std::vector<T> Values() const {
     std::vector<T> values(n_);
     Peek(values.data(), data_, bytes());

@@ -26,7 +26,7 @@ class GraphTest : public GpuTest {
     GpuTest::TearDown();
   }
   void Begin() { ASSERT_EQ(Cuda().StreamBeginCapture(stream_, cuda::kCaptureThreadLocal), 0); }
-  // Of the stream's capture; null where it fails, with `error_`.
+  // Returns the graph of the stream's capture, or null with `error_` set if the capture fails.
   cuda::GraphExec End() {
     cuda::Graph graph = nullptr;
     cuda::GraphExec exec = nullptr;
@@ -36,7 +36,7 @@ class GraphTest : public GpuTest {
     EXPECT_EQ(Cuda().GraphDestroy(graph), 0);
     return exec;
   }
-  // The capture is over and gave an error.
+  // Ends the capture and expects it to fail with `error`.
   void ExpectInvalid(int error) {
     EXPECT_EQ(End(), nullptr);
     EXPECT_EQ(error_, error);
@@ -92,7 +92,7 @@ TEST_F(GraphTest, StreamsTakePartByEvents) {
       const cuda::GraphExec graph = End();
       ASSERT_NE(graph, nullptr);
       EXPECT_EQ(Cuda().GraphLaunch(graph, stream_), 0);
-      Cuda().GraphExecDestroy(graph);  // what was launched goes on
+      Cuda().GraphExecDestroy(graph);  // the launched graph still runs
       Cuda().StreamSynchronize(stream_);
       EXPECT_TRUE(!wait || c.Values()[0] == 6);
       found.insert(c.Values()[0]);
@@ -171,7 +171,7 @@ TEST_F(GraphTest, OneCaptureAtATimeOnAStream) {
   Cuda().GraphExecDestroy(exec);
 }
 
-// What another stream finds that waits for the event: the number before or after the second sum.
+// Another stream that waits for the event sees the number before or after the second sum.
 TEST_F(GraphTest, AnExternalEventIsReachedWithItsNodeInEachLaunch) {
   std::set<int> found;
   for (uint64_t seed = 0; seed < 20; ++seed) {
@@ -232,7 +232,7 @@ TEST_F(GraphTest, OnlyACaptureKnowsExternalEvents) {
   EXPECT_THAT(Problems()[0], HasSubstr("a stream that is not captured"));
 }
 
-// Unlike one that is recorded without the flag, which makes another stream take part.
+// An event that is recorded without the flag makes another stream take part.
 TEST_F(GraphTest, AnExternalEventJoinsNoStreams) {
   const OnDevice<int> number(1);
   Begin();

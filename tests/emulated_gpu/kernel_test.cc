@@ -75,7 +75,7 @@ __global__ void ReverseKernel(int* data, bool wait) {
 
 TEST_F(KernelTest, ABarrierThatIsMissingGivesWrongNumbers) {
   for (const bool wait : {true, false}) {
-    std::vector<int> numbers(128);  // others each time: a block finds what the one before left
+    std::vector<int> numbers(128);  // different each time: a block finds what the last one left
     for (int i = 0; i < 128; ++i) numbers[static_cast<size_t>(i)] = 1000 * (1 + wait) + i;
     const OnDevice<int> data(128);
     Cuda().MemcpyAsync(data.data(), numbers.data(), data.bytes(), cuda::kHostToDevice, stream_);
@@ -113,7 +113,7 @@ __global__ void HalfWaitsKernel() {
 TEST_F(KernelTest, ABarrierThatSomeThreadsNeverReachIsNamed) {
   Start(stream_, HalfWaitsKernel, dim3(1, 2), 32);
   Finish();
-  ASSERT_THAT(Problems(), SizeIs(1));  // once for a kernel
+  ASSERT_THAT(Problems(), SizeIs(1));  // once per kernel
   EXPECT_THAT(Problems()[0], AllOf(HasSubstr("block (0, "), HasSubstr("kernel_test.cc:"),
                                    HasSubstr("waits in __syncthreads"), HasSubstr("has ended")));
 }
@@ -151,7 +151,7 @@ TEST_F(KernelTest, ThreadsThatWaitForEverAreNamedAndBreakTheDevice) {
                                    HasSubstr("thread (5, 0, 0) waits in __syncthreads"),
                                    HasSubstr("waits in __shfl_xor_sync")));
   Reset();
-  Start(stream_, FillKernel<int>, 1, 32, out.data(), 1, 9);  // its fibres are good again
+  Start(stream_, FillKernel<int>, 1, 32, out.data(), 1, 9);  // its fibres work again
   Finish();
   EXPECT_THAT(out.Values(), ElementsAre(9));
 }
@@ -160,7 +160,7 @@ TEST_F(KernelTest, RefusesWhatNoGpuLaunches) {
   const auto launch = [&](dim3 blocks, dim3 threads) {
     EXPECT_THAT([&] { Start(stream_, HalfWaitsKernel, blocks, threads); },
                 ThrowsMessage<trainer::Error>(HasSubstr("cudaErrorInvalidConfiguration")));
-    EXPECT_EQ(Cuda().GetLastError(), 0);  // the launch took it
+    EXPECT_EQ(Cuda().GetLastError(), 0);  // the launch cleared it
   };
   launch(0, 32);
   launch(1, 0);

@@ -17,7 +17,7 @@ using testing::Truly;
 using MemoryTest = GpuTest;
 using MemoryDeathTest = GpuTest;
 
-// What the last call that failed was about.
+// Returns the last problem, or "".
 std::string LastProblem() { return Problems().empty() ? "" : Problems().back(); }
 
 TEST_F(MemoryTest, NewMemoryIsNaN) {
@@ -46,7 +46,7 @@ TEST_F(MemoryDeathTest, TheHostDiesWhereItTouchesADevicesMemory) {
   EXPECT_DEATH(std::printf("%d", device.data()[0]), "host code touched device memory");
 }
 
-// Runs the kernel on n numbers, which may not be the device's.
+// Runs the kernel on n numbers, which need not belong to the device.
 void Fill(cuda::Stream stream, int* numbers, int n) {
   Start(stream, FillKernel<int>, static_cast<unsigned>(n + 127) / 128, 128, numbers, n, 7);
   Cuda().StreamSynchronize(stream);
@@ -65,7 +65,7 @@ TEST_F(MemoryDeathTest, AKernelDiesWhereItUsesFreedMemory) {
   EXPECT_DEATH(Fill(stream_, static_cast<int*>(freed), 1), "device code.* touched device memory");
 }
 
-#ifndef __SANITIZE_ADDRESS__  // which finds it at once
+#ifndef __SANITIZE_ADDRESS__  // AddressSanitizer finds it at once
 TEST_F(MemoryTest, WhatIsWrittenAroundAnAllocationIsFoundWhenItIsFreed) {
   for (const int at : {-1, 10}) {
     ClearProblems();
@@ -142,7 +142,7 @@ TEST_F(MemoryTest, RefusesCopiesOutsideOfAllocationsAndOfTheWrongKind) {
   EXPECT_EQ(copy(device.data() + 50, host.data(), 50, cuda::kHostToDevice), 0);
 }
 
-// A copy to memory that is not page-locked waits; to registered memory it comes later.
+// A copy to memory that is not page-locked waits; a copy to registered memory runs later.
 TEST_F(MemoryTest, RegistersMemoryThatComesFromElsewhere) {
   std::vector<int> host(64);
   const OnDevice<int> device(64);

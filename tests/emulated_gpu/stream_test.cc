@@ -55,7 +55,7 @@ TEST_F(StreamTest, AStreamKeepsItsOrder) {
   }
 }
 
-// What `second` finds where `first` writes 5 in one stream and the other reads.
+// One stream writes 5 and the other one reads it: `found` collects the results.
 TEST_F(StreamTest, AMissingWaitGivesAWrongNumberForSomeSeed) {
   for (const bool wait : {true, false}) {
     std::set<int> found;
@@ -94,7 +94,7 @@ TEST_F(StreamTest, AMissingWaitBeforeMemoryIsWrittenAgainShowsToo) {
 TEST_F(StreamTest, AWaitIsForTheRecordBeforeIt) {
   const OnDevice<int> number(1);
   const cuda::Event event = NewEvent();
-  EXPECT_EQ(Cuda().StreamWaitEvent(other_, event, 0), 0);  // never recorded: for nothing
+  EXPECT_EQ(Cuda().StreamWaitEvent(other_, event, 0), 0);  // never recorded: waits for nothing
   Set(stream_, number, 1);
   Cuda().EventRecord(event, stream_);
   Cuda().StreamWaitEvent(other_, event, 0);
@@ -103,7 +103,7 @@ TEST_F(StreamTest, AWaitIsForTheRecordBeforeIt) {
   Cuda().EventRecord(event, other_);
   Cuda().StreamWaitEvent(stream_, event, 0);
   Set(stream_, number, 3);
-  Cuda().EventDestroy(event);  // the work that knows it goes on
+  Cuda().EventDestroy(event);  // queued work that uses it still runs
   Cuda().StreamSynchronize(stream_);
   EXPECT_THAT(number.Values(), ElementsAre(3));
 }

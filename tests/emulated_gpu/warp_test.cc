@@ -1,4 +1,4 @@
-// Exchanges between the threads of a warp, by hand values.
+// Exchanges between the threads of a warp, with values computed by hand.
 
 #include <cmath>
 
@@ -13,7 +13,7 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::SizeIs;
 
-// Queues kernel(out, args...) for one block of `threads` and gives what it wrote, a number a
+// Queues kernel(out, args...) for one block of `threads` and returns what it wrote, one number per
 // thread.
 template <class T>
 class WarpTestOf : public GpuTest {
@@ -91,7 +91,7 @@ TEST_F(WarpUnsignedTest, VotesCountTheLanes) {
   EXPECT_THAT(Run(32, VoteKernel, 1, ~4u), Each(0u));
   EXPECT_THAT(Run(64, VoteKernel, 1, ~0u), Each(1u));
   EXPECT_THAT(Run(64, VoteKernel, 2, 0x80000005u), Each(0x80000005u));
-  EXPECT_THAT(Run(20, VoteKernel, 2, ~0u), Each(0xfffffu));  // 20 lanes are there
+  EXPECT_THAT(Run(20, VoteKernel, 2, ~0u), Each(0xfffffu));  // only 20 lanes exist
   EXPECT_THAT(Run(20, VoteKernel, 1, ~0u), Each(1u));
 }
 

@@ -1,4 +1,4 @@
-// Nets that fit into less memory because outputs are computed again: the same bits for more work.
+// Nets fit into less memory if outputs are computed again: more work gives the same bits.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -44,7 +44,7 @@ std::string Plain(const std::string& name, const std::string& type, const std::s
               more, " }\n");
 }
 
-// What CaffeNet and GoogLeNet are made of: LRN, pooling, branches that are joined, dropout.
+// Returns a net of the layers of CaffeNet and GoogLeNet: LRN, pooling, joined branches, dropout.
 std::string InceptionNet() {
   return kBudgetData + Conv("conv1", "data", 8, 3) + BudgetRelu("conv1") +
          Plain("pool1", "Pooling", "conv1", "pooling_param { kernel_size: 3 stride: 2 }") +
@@ -58,7 +58,7 @@ std::string InceptionNet() {
          kEnd;
 }
 
-// What ResNet is made of: batch norms, and sums around them.
+// Returns a net of the layers of ResNet: batch norms, and sums around them.
 std::string ResidualNet() {
   std::string text = kBudgetData + Conv("conv1", "data", 8, 3);
   std::string from = "conv1";
@@ -83,7 +83,7 @@ NetOptions OptionsFor(size_t most, BufferReuse mode = BufferReuse::kShared) {
   return options;
 }
 
-// Losses, gradients and weights of some passes.
+// Returns the losses, gradients and weights of some passes.
 std::vector<float> Numbers(const std::string& text, const NetOptions& options) {
   const NetSpec spec = NetFromText(text);
   const auto device = MakeTestDevice(2);
@@ -131,7 +131,7 @@ void ExpectNoOverlap(const MemoryPlan& plan) {
   }
 }
 
-// The least memory of which the plan says that it is enough, to a hundredth.
+// Returns the least memory that the plan accepts, to a hundredth.
 size_t LeastBytes(const std::string& text) {
   const size_t whole = PlanWith(text, 0).arena_bytes;
   size_t least = whole;
@@ -157,7 +157,7 @@ INSTANTIATE_TEST_SUITE_P(Nets, ActivationBudgetTest, testing::Values("inception"
 TEST_P(ActivationBudgetTest, LessMemoryGivesTheSameBits) {
   const std::string text = NetText();
   const size_t whole = PlanWith(text, 0).arena_bytes, least = LeastBytes(text);
-  EXPECT_LT(least, whole * 97 / 100);  // by how much is for the scratch of the processor's kernels
+  EXPECT_LT(least, whole * 97 / 100);  // the amount depends on the scratch of the CPU's kernels
   const std::vector<float> numbers = Numbers(text, OptionsFor(0));
   for (const size_t most : {whole - 1, (whole + least) / 2, least}) {
     const MemoryPlan plan = PlanWith(text, most);

@@ -1,4 +1,4 @@
-// How many bytes a layer moves at least.
+// The minimum number of bytes that a layer moves.
 
 #include "trainer/net/cost.h"
 
@@ -57,7 +57,7 @@ TEST_F(TrafficTest, ForwardCountsInputsOutputsAndParametersOnce) {
 }
 
 TEST_F(TrafficTest, BackwardCountsGradientsAndWhatIsKept) {
-  // No gradient of x is wanted, so the weights are not read.
+  // x needs no gradient, so the weights are not read.
   EXPECT_EQ(Of("ip1", true).backward, kX + kA + kIp1);
   EXPECT_EQ(Of("ip2", true).backward, 2 * kA + kD + 2 * kIp2);
   EXPECT_EQ(Of("relu", true).backward, 3 * kA);

@@ -21,8 +21,8 @@ std::string Source(const std::string& name, const std::string& dims) {
               "\" parameter_param { shape { ", dims, " } } }\n");
 }
 
-// A bit of everything that has a batch: memory of its own, shared parameters, in place, two
-// readers, a loss and a measure that divide by the number of rows.
+// Layers of all kinds that have a batch: with their own memory, with parameters, in place, with two
+// readers, and a loss and a metric that divide by the number of rows.
 const char kTail[] = R"(
 layer { name: "conv" type: "Convolution" bottom: "x" top: "conv"
   convolution_param { num_output: 6 kernel_size: 3 pad: 1 weight_filler { type: "xavier" } } }

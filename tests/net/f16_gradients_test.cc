@@ -1,4 +1,4 @@
-// Storage types inside a net: which layer computes in which, and the casts between them.
+// Storage types inside a net: the type of each layer, and the casts between types.
 
 #include "trainer/net/f16_gradients.h"
 
@@ -60,7 +60,7 @@ layer { name: "data" type: "DummyData" top: "x" top: "label"
         dummy_data_param { shape { dim: 4 dim: 3 } shape { dim: 4 }
           data_filler { type: "gaussian" } data_filler { type: "constant" value: 1 } } }
 )";
-// Images, whose labels the layer knows for labels.
+// Images with labels that the layer declares as labels.
 const std::string kMemoryData = R"(
 layer { name: "data" type: "MemoryData" top: "x" top: "label"
         memory_data_param { batch_size: 4 channels: 3 height: 2 width: 2 } }
@@ -137,7 +137,7 @@ TEST(NetStorageTest, LabelsStayF32) {
   EXPECT_EQ(b.net->Value("doubled").dtype, DType::kF32);
 }
 
-// A source that knows nothing of labels: what its readers take decides.
+// The source does not declare labels, so that the types of its readers decide.
 TEST(NetStorageTest, MovedNumbersHaveTheTypeThatTheirReadersTake) {
   const std::string data =
       "layer { name: 'data' type: 'Input' top: 'x' input_param { shape { dim: 4 dim: 6 } } }"
@@ -170,7 +170,7 @@ TEST(NetStorageTest, AWeightedOutputIsF32) {
   EXPECT_THAT(b.Read(b.net->Gradient("sum")), testing::Each(0.3f));
 }
 
-// A GPU stores f16, the CPU takes bf16 in its place.
+// A GPU stores f16; the CPU stores bf16 instead.
 TEST(NetStorageTest, Float16IsF16WhereTheDeviceStoresIt) {
   const BuiltStorage b("default_forward_type: FLOAT16\n" + kStorageData + IpStorage("ip1", "x") +
                        IpStorage("ip2", "ip1", "forward_type: BFLOAT16") + LossStorage("ip2"));
@@ -248,7 +248,7 @@ TEST(NetStorageTest, HandValuesOfCastsToF16RoundAndOverflow) {
   EXPECT_THAT(GradOf(*b.device, *b.params.Find("x:0")), ElementsAre(2, 6 + 8 * ulp, inf, inf, 0));
 }
 
-// The layers after a Filter, casts among them, are described again for fewer rows.
+// The layers after a Filter, including casts, get new shapes for fewer rows.
 TEST(NetStorageTest, CastsFollowAShapeThatChanges) {
   BuiltStorage b(kBf16 + R"(
       layer { name: "x" type: "TestSource" top: "x" parameter_param { shape { dim: 3 dim: 2 } } }

@@ -1,5 +1,5 @@
-// Layers that compute those after them as well: which do, and that the numbers stay those of the
-// layers one by one.
+// Layers that also compute the layers after them: which layers do so, and that the results stay the
+// same as layer by layer.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -81,7 +81,7 @@ Run RunNet(const std::string& text, BufferReuse mode, caffe::Phase phase, const 
   return run;
 }
 
-// The CPU, except for what it has no kernels for and how often it is asked for plans.
+// The tests' device, which lacks kernels on request and counts the primitives that it makes.
 class PickyDevice final : public WrappedDevice {
  public:
   bool Supports(const ConvDesc&) const override { return convolutions; }
@@ -100,7 +100,8 @@ class PickyDevice final : public WrappedDevice {
   mutable int made = 0;
 };
 
-// That the fused net computes what its layers compute one by one; returns what is fused into what.
+// Expects that the fused net computes the same as its layers one by one. Returns what is fused into
+// what.
 std::vector<std::string> ExpectSame(const std::string& text, caffe::Phase phase = caffe::TRAIN,
                                     const PickyDevice& device = PickyDevice()) {
   const Run alone = RunNet(text, BufferReuse::kSeparate, phase, device);
@@ -120,7 +121,7 @@ TEST(FusionTest, ConvolutionTakesReLU) {
               ElementsAre("relu in conv"));
 }
 
-// A layer that refused the one after the ReLU once forgot the ReLU, too.
+// Regression: a layer that refused the layer after the ReLU forgot the ReLU, too.
 TEST(FusionTest, ARefusalKeepsWhatWasTaken) {
   const std::string norm = "layer { name: 'norm' type: 'LRN' bottom: 'relu' top: 'norm' }\n";
   EXPECT_THAT(ExpectSame(kFusionData + ReluFusion("conv") + norm + LossFusion("norm")),
@@ -157,7 +158,7 @@ TEST(FusionTest, BatchNormTakesTheSumAfterIt) {
               ElementsAre("sum in bn", "relu in bn"));
 }
 
-// Of this size outputs are written past the caches, and 600 channels are more than a block.
+// At this size outputs are written past the caches, and 600 channels are more than a block.
 TEST(FusionTest, BatchNormTakesTheSumAfterItInAnyNumberOfChannels) {
   TRAINER_CPU_ONLY("its loops take blocks of channels");
   const std::string data = R"(
@@ -246,7 +247,7 @@ TEST(FusionTest, ADeviceWithoutTheKernelComputesTheLayersOneByOne) {
   EXPECT_THAT(ExpectSame(net + LossFusion("relu"), caffe::TRAIN, device), IsEmpty());
 }
 
-// Such a device was asked for the sum alone, said no, and was not asked for both.
+// Regression: such a device was asked for the sum only, refused, and was not asked for both.
 TEST(FusionTest, ADeviceMayHaveAKernelForAllOfAChainAndNoneForItsStart) {
   PickyDevice device;
   device.sums = false;

@@ -1,4 +1,4 @@
-// When gradients are final: what a net says of it against what its backward pass does.
+// Gradients are final when the net says so, compared with its backward pass.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -15,8 +15,8 @@ namespace {
 
 using testing::ElementsAre;
 
-// Convolution, BatchNorm, Scale and ReLU, where another convolution stands between the BatchNorm
-// and the Scale that it takes over.
+// Convolution, BatchNorm, Scale and ReLU, with another convolution between the BatchNorm and the
+// Scale that it takes over.
 const char kFused[] = R"(
 layer { name: "data" type: "DummyData" top: "data" top: "target"
         dummy_data_param { shape { dim: 3 dim: 6 dim: 7 dim: 8 } shape { dim: 3 dim: 20 dim: 7 dim: 8 }
@@ -33,7 +33,7 @@ layer { name: "sum" type: "Eltwise" bottom: "relu" bottom: "between" top: "sum" 
 layer { name: "loss" type: "EuclideanLoss" bottom: "sum" bottom: "target" top: "loss" }
 )";
 
-// One weight that two layers use, one whose layer comes to no loss, and one that is not learned.
+// A weight that two layers use, one that reaches no loss, and one that does not learn.
 const char kShared[] = R"(
 layer { name: "data" type: "DummyData" top: "x" top: "target"
         dummy_data_param { shape { dim: 4 dim: 6 } data_filler { type: "gaussian" } } }
@@ -77,7 +77,7 @@ class Trained {
   std::unique_ptr<Net> net;
 };
 
-// Per parameter, "layer:number", the layer that it is said to be final with.
+// Returns for each parameter, "layer:number", the layer with which it is said to be final.
 std::map<std::string, std::string> SaidFinal(const Trained& run) {
   std::map<std::string, std::string> said;
   const auto& nodes = run.net->graph().nodes;
@@ -90,7 +90,7 @@ std::map<std::string, std::string> SaidFinal(const Trained& run) {
   return said;
 }
 
-// Each slice differs from its last content before its layer ran, and never after.
+// Expects each slice to differ from its final content before its layer runs, and never after.
 void ExpectFinalWhenSaid(const std::string& text, bool fuse) {
   const Trained run(text, fuse);
   run.net->Forward();
@@ -161,7 +161,7 @@ TEST(GradientSlicesTest, FollowEachOtherInMemory) {
   }
 }
 
-// Writes down what it is told, and whether the gradients were those of the end.
+// Records the slices, their gradients, and the number of log lines before the last slice.
 class SliceRecorder final : public GradientSink {
  public:
   explicit SliceRecorder(const Device& device) : device_(device) {}
@@ -194,7 +194,7 @@ TEST(GradientSlicesTest, ASinkIsToldOfEachOnceWithItsFinalNumbers) {
   EXPECT_EQ(recorder.seen, run.Gradients());
 }
 
-// The lines of debug_info are this replica's own, so no sum may come between.
+// The lines of debug_info show this replica's own numbers, so no sum may come between them.
 TEST(GradientSlicesTest, ASinkIsToldBehindTheLastLineOfDebugInfo) {
   const Trained run(kShared);
   run.net->AddHook(DebugInfoHook());

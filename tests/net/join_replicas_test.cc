@@ -12,7 +12,7 @@ namespace {
 
 using testing::HasSubstr;
 
-// A net, and what the functions say of it.
+// Builds a net for JoinReplicas.
 class JoinReplicasTest : public testing::Test {
  protected:
   void Build(const std::string& text, caffe::Phase phase) {

@@ -1,4 +1,4 @@
-// What layers remember from pass to pass, saved and brought back.
+// State that layers keep from pass to pass is saved and restored.
 
 #include "trainer/net/layer_state.h"
 

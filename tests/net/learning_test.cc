@@ -132,8 +132,8 @@ TEST(FreezeTest, EndsWithKeepsFrozen) {
   }
 }
 
-// The owner learns by itself, and so does the layer that shares its weights; neither may move a
-// frozen weight.
+// The owner and the layer that shares its weights can each learn, but neither may move a frozen
+// weight.
 TEST(FreezeTest, AWeightIsFrozenIfOneOfItsLayersIs) {
   const auto learned = [](const std::string& first, const std::string& second) {
     const std::string ip =

@@ -1,4 +1,4 @@
-// Which weights of a file a training net takes, and what is said about the others.
+// The weights of a file that a training net loads, and the messages about the others.
 
 #include "trainer/net/load_weights.h"
 
@@ -45,7 +45,7 @@ struct TwoProducts {
   std::unique_ptr<Net> net;
 };
 
-// The lines that loading logs.
+// Returns the lines that loading logs.
 std::vector<std::string> Load(const TwoProducts& from, const TwoProducts& to,
                               const std::vector<std::string>& reset = {}) {
   const LogCollector log;
@@ -131,7 +131,7 @@ TEST(LoadWeightsTest, ALaterFileMayHaveTheLastLayer) {
   EXPECT_EQ(to.Numbers(2), second.Numbers(2));
 }
 
-// ip1 is in two of the files, and ip2 in none with the size of the net.
+// Two of the files have ip1, and none has ip2 in the size of the net.
 TEST(LoadWeightsTest, TheCountCoversAllFilesAndEachBlobOnce) {
   const TwoProducts from(3, 4, 1000);
   const TwoProducts to(3, 4, 10);

@@ -1,5 +1,5 @@
 #pragma once
-// What tests run in each mode of memory take as their parameter.
+// Parameters of the tests that run in each memory mode.
 
 #include <gtest/gtest.h>
 
@@ -13,7 +13,7 @@ inline auto AllMemoryModes() {
   return testing::Values(BufferReuse::kShared, BufferReuse::kSeparate, BufferReuse::kPoisoned);
 }
 
-// The parameter's part in a test's name.
+// Returns the parameter's part of a test's name.
 inline std::string NameOfMode(const testing::TestParamInfo<BufferReuse>& mode) {
   const char* const names[] = {"Shared", "Separate", "Poisoned"};
   return names[static_cast<size_t>(mode.param)];

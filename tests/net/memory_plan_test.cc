@@ -1,4 +1,4 @@
-// The guard of the lifetime plan: sharing memory must not change a bit of any result.
+// Guards the lifetime plan: sharing memory must not change a bit of any result.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -12,7 +12,7 @@
 namespace trainer {
 namespace {
 
-// Everything a few passes produce: losses, outputs and parameter gradients, as bits.
+// Returns everything that a few passes produce: losses, outputs and parameter gradients, as bits.
 std::vector<float> RunPasses(const std::string& text, BufferReuse mode, bool training) {
   const NetSpec spec = NetFromText(text);
   const auto device = MakeTestDevice(2);
@@ -146,8 +146,8 @@ layer { name: "ip" type: "InnerProduct" bottom: "swish2" top: "ip"
 layer { name: "loss" type: "SoftmaxWithLoss" bottom: "ip" bottom: "label" top: "loss" }
 )";
 
-// The most that is in use at a step, but for scratch, of which a library takes what its kernels for
-// this processor need.
+// Returns the most memory in use at a step, without scratch, because a library's scratch depends on
+// its kernels for this processor.
 size_t MostInUse(const MemoryPlan& plan) {
   size_t most = 0;
   for (const Buffer& at : plan.buffers) {
@@ -174,7 +174,7 @@ TEST(MemoryPlanTest, RecomputingChangesNoBitAndSavesMemory) {
   EXPECT_NE(FindBlock(again, "swish2 again"), nullptr);
 }
 
-// The second value was computed again from the first before that was there.
+// Regression: the second value was computed again from the first before the first was there.
 TEST(MemoryPlanTest, RecomputingFromARecomputedValueChangesNoBit) {
   std::string text = kNormNet;
   const std::string second = "layer { name: 'mish2' type: 'Mish' bottom: 'swish2' top: 'mish2' }\n";
@@ -211,7 +211,7 @@ TEST(MemoryPlanTest, GrantsTheFirstInPlaceWishAndRefusesTheOneThatWouldBreakBack
   EXPECT_THAT(conv1->note, testing::Not(testing::HasSubstr("drop1")));
 }
 
-// "pool1" has two readers, and so a Split, which no user wrote.
+// "pool1" has two readers, so that the net adds a Split, which no user wrote.
 TEST(MemoryPlanTest, BlocksHaveTheNamesOfTheFile) {
   const NetSpec spec = NetFromText(kConvNet);
   const auto device = MakeTestDevice(1);

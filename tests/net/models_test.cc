@@ -1,5 +1,5 @@
-// The nets of models/ are planned: they fit together, have as many weights as their papers say, and
-// each deploy net takes all of its weights from the training net.
+// The nets of models/ can be planned: their layers fit together, they have as many weights as their
+// papers say, and each deploy net takes all of its weights from the training net.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -23,11 +23,11 @@ using testing::ElementsAreArray;
 
 struct Model {
   const char* folder;
-  std::vector<int64_t> image;   // (C, H, W), or (L) of a text, that the data layer gives
+  std::vector<int64_t> image;   // (C, H, W), or (L) of a text, from the data layer
   int64_t weights;              // of the deploy net, without the statistics of BatchNorm
   int64_t more_in_training;     // of auxiliary classifiers
   std::vector<int64_t> output;  // the deploy net's only output
-  const char* form = "";        // ends the names of the files: "_torchvision"
+  const char* form = "";        // suffix of the file names: "_torchvision"
 };
 
 void PrintTo(const Model& model, std::ostream* out) { *out << model.folder << model.form; }
@@ -48,8 +48,8 @@ const Model kModels[] = {
     {"googlenet", {3, 224, 224}, 6998552, 6379728, {10, 1000}},
     // The common figure is 25,557,032; the published Caffe net has a bias in its first convolution.
     {"resnet50", {3, 224, 224}, 25557032 + 64, 0, {1, 1000}},
-    // The common figure is 3,504,872; the published Caffe net expands in its first block too, by
-    // one: 32 * 32 weights, 32 scales and 32 biases.
+    // The common figure is 3,504,872; the published Caffe net also expands in its first block, by a
+    // factor of 1: 32 * 32 weights, 32 scales and 32 biases.
     {"mobilenet_v2", {3, 224, 224}, 3504872 + 1088, 0, {1, 1000, 1, 1}},
     // The numbers of torchvision 0.29.
     {"resnet18", {3, 224, 224}, 11689512, 0, {1, 1000}},
@@ -59,8 +59,8 @@ const Model kModels[] = {
     {"vit_tiny", {3, 32, 32}, 5362762, 0, {1, 10}, "_torchvision"},
 };
 
-// One image where the file names a database, one text with its labels where it names HDF5 files,
-// and marks (28, 1) of the LSTM's one sequence.
+// Returns the net with one image instead of a database, one text with its labels instead of HDF5
+// files, and marks (28, 1) for the LSTM's one sequence.
 NetSpec LoadWithoutData(const std::string& path, const std::vector<int64_t>& image) {
   NetSpec net = LoadNet(path);
   for (LayerSpec& layer : net.layers) {
@@ -132,7 +132,7 @@ TEST_P(ModelsTest, PlansWithAsManyWeightsAsPublished) {
   EXPECT_THAT(deploy->outputs()[0].value.shape.dims(), ElementsAreArray(model.output));
 }
 
-// The first words of the lines, without shapes in brackets: "conv1.0".
+// Returns the first word of each line, without the shape in brackets: "conv1.0".
 std::set<std::string> BlobsOfTable(const std::string& path) {
   std::istringstream lines(ReadFile(path, 1 << 20));
   std::set<std::string> blobs;

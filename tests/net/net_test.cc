@@ -18,7 +18,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-// A device, a store and a net that stay together.
+// Keeps a device, a store and a net together.
 struct BuiltNet {
   NetSpec spec;
   std::unique_ptr<Device> device = MakeTestDevice(1);
@@ -117,7 +117,7 @@ TEST(NetTest, SharedParametersAddTheirGradientsIntoTheOwner) {
   ASSERT_EQ(shared.net->params().size(), 2u);
   EXPECT_EQ(shared.net->params()[0]->key, "w");
   EXPECT_EQ(shared.net->params()[0]->layer, "one");
-  // The same net with separate copies of the same numbers: its two gradients sum to the shared one.
+  // This net has separate copies of the same numbers: its two gradients sum to the shared one.
   BuiltNet apart(kNetData + IpNet("one", "x", "y1") + IpNet("two", "y1", "y2") + LossNet("y2"));
   std::vector<Param*> all = apart.net->params();
   for (int copy = 0; copy < 2; ++copy) {
@@ -165,7 +165,7 @@ TEST(NetTest, TheNameOfALayerWithWeightsIsItsOwn) {
   for (const std::string& text :
        {kNetData + IpNet("a", "x", "y") +
             "layer { name: \"a\" type: \"ReLU\" bottom: \"y\" top: \"z\" }",
-        kNetData + IpNet("a", "x", "y") + IpNet("a", "y", "z"),  // in place of "cannot share"
+        kNetData + IpNet("a", "x", "y") + IpNet("a", "y", "z"),  // instead of "cannot share"
         kNetData + "layer { name: \"a\" type: \"ReLU\" bottom: \"x\" top: \"z\" }" +
             IpNet("a", "z", "y")}) {
     const auto [code, refusal] = ErrorOf([&] { BuiltNet(text, false); });

@@ -1,4 +1,4 @@
-// Copies of weights that an update writes: what layers compute with them, and who writes them.
+// Packed copies of weights: layers compute the same with them, and read them only in a scope.
 
 #include "trainer/net/packed_weights.h"
 
@@ -12,8 +12,8 @@
 namespace trainer {
 namespace {
 
-// Weights that cuDNN takes in another order or type, one that it takes as it is in f32, one that
-// two layers share, one that is not learned.
+// Weights that cuDNN takes in another order or type, one that it takes unchanged in f32, one that
+// two layers share, and one that does not learn.
 NetSpec MadeOf(const std::string& type) {
   return NetFromText(Join("default_forward_type: ", type, R"(
 layer { name: "data" type: "DummyData" top: "x" top: "label" dummy_data_param {
@@ -41,7 +41,7 @@ class WeightCopiesTest : public testing::TestWithParam<const char*> {
         net_(spec_, QuietOptions(caffe::TRAIN), *device_, params_),
         copies_(net_) {}
 
-  // A loss and the gradients that go with it.
+  // Returns the loss of a pass and its gradients.
   std::vector<float> Pass() {
     params_.ClearGradients();
     std::vector<float> numbers = {net_.Forward()};

@@ -1,4 +1,4 @@
-// Where a chain of layers is cut, by what each costs.
+// The places where a chain of layers is cut, by the cost of each layer.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -41,8 +41,8 @@ TEST(BalancedStagesTest, CutWhereLessCrossesAmongCutsThatAreAsGood) {
   EXPECT_THAT(BalancedStages(layers, 2, 1), ElementsAre(0, 2));
 }
 
-// The first layer has all the work and the last all the weights: shares of time are 0.9 and 0.1,
-// those of memory follow the weights, and layer 1, with weights alone, goes to where less is.
+// The first layer has most of the work, and the others have most of the weights. A cut after layer
+// 0 gives one stage 0.9 of the weights; a cut after layer 1 gives one stage 0.8 of the time.
 TEST(BalancedStagesTest, EvenOutTheMemoryToo) {
   std::vector<LayerCost> layers(3);
   layers[0] = {.time = 6, .weight_bytes = 10};
@@ -52,7 +52,7 @@ TEST(BalancedStagesTest, EvenOutTheMemoryToo) {
       << "0.8 of time against 0.9 of memory";
 }
 
-// Stage 0 of two has two passes under way: its values count twice.
+// Stage 0 of two has two passes in flight: its values count twice.
 TEST(BalancedStagesTest, CountValuesForEachPassUnderWay) {
   std::vector<LayerCost> layers(3);
   for (LayerCost& layer : layers) layer = {.pass_bytes = 10};

@@ -1,4 +1,4 @@
-// What host and device tell each other in a pass.
+// The data that host and device exchange in a pass.
 
 #include "execute/pass_results.h"
 
@@ -29,7 +29,7 @@ layer { name: "other" type: "SoftmaxWithLoss" bottom: "ip" bottom: "label" top: 
         loss_weight: 0.5 }
 )";
 
-// Works like a device of its own: what went wrong shows when the host asks. Counts the copies.
+// An asynchronous device: errors show when the host asks. Counts the copies.
 class FarDevice final : public WrappedDevice {
  public:
   bool IsAsync() const override { return true; }

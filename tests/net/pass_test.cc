@@ -1,6 +1,6 @@
-// The six ways in which a net runs, each as one Run for each pass. The net of all of them:
-// y = w * x, loss = (y - t)^2 / 2. With w = 2, x = 3 and t = 4: y = 6, the loss is 2, and the
-// gradient of w is (y - t) * x = 6.
+// The six ways to run a net, each with one Run per pass. All use this net: y = w * x, loss = (y -
+// t)^2 / 2. With w = 2, x = 3 and t = 4: y = 6, the loss is 2, and the gradient of w is (y - t) * x
+// = 6.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -91,7 +91,7 @@ TEST_F(PassTest, TheLossIsTakenLater) {
   EXPECT_EQ(made.gradient(), 6 - 3);
 }
 
-// Counts the slices that it is told of, and the passes that are replayed.
+// Counts the slices that it receives, and the passes that are replayed.
 struct CountingSink final : GradientSink {
   void OnGradientReady(int, std::span<float>) override { ++ready; }
   bool SumsCapturedPasses() const override { return true; }

@@ -11,8 +11,8 @@
 namespace trainer {
 namespace {
 
-// Whether passes of a net with `layer` between its weights, blob "w", and its loss, which takes
-// blob "y", are alike.
+// Returns whether passes are identical in a net that has `layer` between its weights, blob "w", and
+// its loss, which reads blob "y".
 bool Alike(const std::string& layer) {
   const NetSpec spec = NetFromText(R"(
 layer { name: "weights" type: "Parameter" top: "w" parameter_param { shape { dim: 2 dim: 3 dim: 4 dim: 4 } } }

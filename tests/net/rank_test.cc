@@ -1,4 +1,4 @@
-// What differs between the replicas of a net, and what does not.
+// Differences between the replicas of a net, and what they have in common.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -17,13 +17,13 @@ using testing::ElementsAreArray;
 
 class ReplicaTest : public testing::Test {
  protected:
-  // The values of `blob` in some passes of the training net of a replica.
+  // Returns the values of `blob` in some passes of a replica's training net.
   static std::vector<float> Passes(const std::string& text, const Rank& rank,
                                    const std::string& blob, int passes) {
     return PassesOfParts(text, rank, 1, blob, passes)[0];
   }
 
-  // Those of a net that computes so many replicas, by replica.
+  // Returns the values of a net that computes `parts` replicas, by replica.
   static std::vector<std::vector<float>> PassesOfParts(const std::string& text, const Rank& first,
                                                        int parts, const std::string& blob,
                                                        int passes) {
@@ -79,7 +79,7 @@ TEST_F(ReplicaTest, StartsFromTheSameWeights) {
   EXPECT_THAT(Passes(net, {2, 3}, "ip", 1), ElementsAreArray(Passes(net, {}, "ip", 1)));
 }
 
-// The order in which shuffled data comes is that of a run alone: each replica takes its part of it.
+// Shuffled data comes in the order of a run alone: each replica takes its part of it.
 TEST_F(ReplicaTest, SharesOneOrderOfTheData) {
   const TempFolder folder;
   {
@@ -103,7 +103,6 @@ TEST_F(ReplicaTest, SharesOneOrderOfTheData) {
   }
 }
 
-// Numbers that are drawn, masks and states.
 TEST_F(ReplicaTest, OfANetOfSeveralPartsHaveTheirOwnNumbersMasksAndStates) {
   const std::string net = R"(
     layer { name: "data" type: "DummyData" top: "x" top: "cont"

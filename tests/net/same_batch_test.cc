@@ -21,7 +21,7 @@ namespace {
 
 using testing::ElementsAreArray;
 
-// Rows read from a file, in place layers right behind them, dropout, running averages, a recurrent
+// Rows read from a file, in-place layers right after them, dropout, running averages, a recurrent
 // layer and a Parameter layer.
 constexpr char kSameBatchNet[] = R"(
 layer { name: "rows" type: "HDF5Data" top: "x" hdf5_data_param { source: "LIST" batch_size: 4 shuffle: true } }
@@ -41,7 +41,7 @@ layer { name: "lstm" type: "LSTM" bottom: "steps" bottom: "cont" top: "lstm"
 layer { name: "loss" type: "EuclideanLoss" bottom: "lstm" bottom: "target" top: "loss" }
 )";
 
-// A copy that counts its passes forward.
+// A copy that counts its forward passes.
 class Counted final : public Layer {
  public:
   explicit Counted(const LayerSpec&) {}
@@ -60,8 +60,8 @@ class Counted final : public Layer {
 };
 const RegisterLayer<Counted> kCounted("Counted", {.text = "", .param = "", .arity = {}});
 
-// What the weights of `ip` do not reach: layers with weights that stay as they are, in place, with
-// random numbers, with two readers, one of them in place, and a loss.
+// Layers that the weights of `ip` do not reach: with fixed weights, in place, with random numbers,
+// with two readers, one of them in place, and a loss.
 constexpr char kFrozenNet[] = R"(
 layer { name: "rows" type: "HDF5Data" top: "x" hdf5_data_param { source: "LIST" batch_size: 4 shuffle: true } }
 layer { name: "fixed" type: "InnerProduct" bottom: "x" top: "fixed" param { lr_mult: 0 } param { lr_mult: 0 }
@@ -109,7 +109,7 @@ class SameBatchTest : public testing::TestWithParam<BufferReuse> {
     made->net = std::make_unique<Net>(spec_, options, *made->device, made->params);
     return made;
   }
-  // All that a pass leaves to later ones.
+  // Returns all that a pass leaves to later ones.
   static std::vector<std::string> Left(const Made& made) {
     std::vector<std::string> left = {Join(made.net->passes())};
     for (const LayerState& state : SaveLayerStates(*made.net)) left.push_back(state.bytes);
@@ -192,7 +192,7 @@ TEST_P(SameBatchTest, ComputesOnceWhatTheBatchAloneDecides) {
   }
 }
 
-// Against a net that sees the changed weights from the start and computes everything.
+// Compares with a net that sees the changed weights from the start and computes everything.
 TEST_P(SameBatchTest, WhatIsComputedOnceIsThereForChangedWeights) {
   Use(kFrozenNet);
   const auto made = Make(), plain = Make(false);

@@ -1,4 +1,4 @@
-// A deploy net of SSD's kind: heads on two feature maps, their boxes and what is found.
+// A deploy net like SSD: heads on two feature maps, their boxes and the detections.
 
 #include <gtest/gtest.h>
 

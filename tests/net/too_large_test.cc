@@ -1,4 +1,4 @@
-// A net that no machine could hold is refused with the figure, before anything is allocated.
+// A net that no machine could hold is refused with its size, before anything is allocated.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -15,7 +15,7 @@ namespace {
 
 using testing::HasSubstr;
 
-// How a net of one blob x of this shape and these layers is refused when it is planned.
+// Returns how planning refuses a net of one blob x of this shape and these layers.
 std::pair<ErrorCode, std::string> RefusalOf(const std::string& shape, const std::string& layers) {
   const NetSpec spec =
       NetFromText("layer { name: 'd' type: 'Input' top: 'x' input_param { shape { " + shape +
@@ -32,8 +32,8 @@ std::string Refusal(const std::string& shape, const std::string& layers) {
   return RefusalOf(shape, layers).second;
 }
 
-// A smaller batch, or another machine, is what helps. No machine has more than 32 TiB: such sizes
-// are a mistake in the net.
+// A smaller batch or another machine helps. No machine has more than 32 TiB: such sizes are a
+// mistake in the net.
 TEST(TooLargeTest, MemoryThatThisMachineLacksIsNoFaultOfTheNet) {
   TRAINER_CPU_ONLY("the memory of this machine is the limit");
   EXPECT_EQ(RefusalOf("dim: 4000000 dim: 1000 dim: 1000", "").first, ErrorCode::kResource);
@@ -66,7 +66,7 @@ TEST(TooLargeTest, AdviceIsOfTheCause) {
   EXPECT_THAT(weights, HasSubstr("lower num_output or make the layer's input smaller; batch_size"));
 }
 
-// A device of its own, of which other programs have most.
+// A separate device, most of whose memory other programs use.
 class FullDevice final : public LateDevice {
  public:
   size_t AvailableBytes() const override { return size_t{7} << 20; }
@@ -99,7 +99,7 @@ TEST(TooLargeTest, NamesNeedRoomAndHoldersOfADevice) {
   EXPECT_THAT(message, HasSubstr("of its 64 items about "));
 }
 
-// A layer whose sizes nothing can hold, whoever notices it: the layer, a shape or the backend.
+// The layer, a shape or the backend may notice that nothing can hold the layer's sizes.
 TEST(TooLargeTest, EveryErrorOfPlanningNamesTheLayerAndItsLine) {
   const char* const kLayers[] = {
       "type: 'Tile' tile_param { tiles: 2147483647 }",

@@ -17,7 +17,7 @@ using testing::ElementsAreArray;
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
-// What arrives of the values; what is lost is kept in `rest`.
+// Returns the values as they arrive, and keeps in `rest` what is lost.
 std::vector<float> Sent(CompressionType type, const std::vector<float>& values,
                         std::vector<float>* rest) {
   std::vector<std::byte> bytes(CompressedBytes(type, values.size()));
@@ -33,7 +33,7 @@ std::vector<float> Sent(CompressionType type, const std::vector<float>& values) 
   return Sent(type, values, &rest);
 }
 
-// Numbers of many sizes and both signs.
+// Returns numbers of many sizes and both signs.
 std::vector<float> Mixed(size_t count, int round) {
   std::vector<float> values;
   for (size_t i = 0; i < count; ++i) {
@@ -55,7 +55,8 @@ TEST(WireTest, TakesTwoBytesANumberAndAScaleALineInF16) {
   EXPECT_EQ(CompressedBytes(CompressionType::kF16, 16), 33u);
 }
 
-// By hand: 11 bits of fraction beside the largest number, 8 everywhere, ties to even.
+// Computed by hand: f16 keeps 11 bits of fraction next to the largest number, bf16 keeps 8
+// everywhere; ties round to even.
 TEST(WireTest, RoundsToNearestEven) {
   EXPECT_THAT(Sent(CompressionType::kBF16, {1.0f, 1.00390625f, 1.01171875f, -3.14159f}),
               ElementsAre(1.0f, 1.0f, 1.015625f, -3.140625f));
@@ -69,7 +70,7 @@ TEST_P(WireTest, KeepsSmallIntegersAndZero) {
   EXPECT_THAT(Sent(GetParam(), values), ElementsAreArray(values));
 }
 
-// f16 alone ends at 65504 and 6e-8.
+// Plain f16 only reaches from 6e-8 to 65504.
 TEST(WireTest, InF16NeitherOverflowsNorVanishes) {
   for (const float size : {3e38f, 1e10f, 70000.0f, 1.0f, 1e-10f, 1e-30f, 1e-38f}) {
     for (const float value : Sent(CompressionType::kF16, {size, -size, size / 3})) {
@@ -79,7 +80,7 @@ TEST(WireTest, InF16NeitherOverflowsNorVanishes) {
   }
 }
 
-// A scale belongs to a line of 16 numbers: others do not depend on its size.
+// A scale belongs to a line of 16 numbers, so that other lines do not depend on it.
 TEST(WireTest, InF16EachLineHasItsScale) {
   std::vector<float> values(32, 1e-20f);
   values[0] = 1e20f;
@@ -116,14 +117,14 @@ TEST_P(WireTest, SendsOverManyStepsWhatTheGradientsSumTo) {
     }
   }
   for (size_t i = 0; i < kCount; ++i) {
-    // What is left is the rest of one rounding; floats lose a little in 200 additions.
+    // Only the rest of one rounding is left; floats lose a little in 200 additions.
     EXPECT_NEAR(sent[i] + rest[i], gradients[i], 200 * 6e-8 * 1000);
     const double line = GetParam() == CompressionType::kF16 ? 1000.0 / 2048 : 1000.0 / 256;
     EXPECT_LE(std::fabs(rest[i]), line);
   }
 }
 
-// Without what is kept a number that is too small beside its neighbours never arrives.
+// Without the kept rest, a part that is too small for one step would never arrive.
 TEST(WireTest, SendsWhatIsTooSmallForOneStepInSeveral) {
   std::vector<float> rest;
   double sent = 0;
@@ -133,7 +134,7 @@ TEST(WireTest, SendsWhatIsTooSmallForOneStepInSeveral) {
   EXPECT_NEAR(sent, 1.0, 4.0 / 256);
 }
 
-// Where a message begins and ends, at whole lines, changes nothing.
+// The places where messages begin and end, at whole lines, change nothing.
 TEST_P(WireTest, DoesNotDependOnHowNumbersAreDivided) {
   const std::vector<float> values = Mixed(160, 1);
   std::vector<float> rest;

@@ -21,7 +21,7 @@ using testing::Each;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-// Sums until rank `one` has done 5 iterations and does what it should not; never ends by itself.
+// Sums until rank `one` has done 5 iterations and calls fault(); never ends by itself.
 int Train(World& world, int one, const std::function<void()>& fault) {
   Communicator& group = world.group();
   for (int iteration = 1;; ++iteration) {
@@ -39,8 +39,8 @@ World::Options Impatient() {
   return settings;
 }
 
-// Impatient ranks, which where other programs have the cores may miss each other for no fault of
-// theirs: such a run says nothing, and is made again.
+// Runs impatient ranks until `tells` accepts the outcome. If other programs use the cores, ranks
+// may miss each other through no fault of their own: such a run proves nothing and is repeated.
 RanksOutcome RunUntil(const std::function<bool(const RanksOutcome&)>& tells, int count,
                       const std::function<int(World&)>& body) {
   RanksOutcome outcome;
@@ -127,7 +127,7 @@ TEST(RankFailureTest, IsNotARankThatWorksForLong) {
   EXPECT_EQ(outcome.err, "");
 }
 
-// It looks at no group, in set-up or in a long computation.
+// Such a rank does not check its group, as in set-up or in a long computation.
 TEST(RankFailureTest, EndsARankThatComputes) {
   const RanksOutcome outcome = RunRanks(2, [](World& world) -> int {
     if (world.group().rank().rank == 0) throw Error(ErrorCode::kData, "a bad record");

@@ -8,7 +8,7 @@ namespace {
 
 using testing::ElementsAre;
 
-// Notes the sums instead of making them.
+// Records the sums instead of computing them.
 class Noting final : public ProgressEngine {
  public:
   void Submit(std::span<float> values) override { sizes.push_back(values.size()); }
@@ -58,7 +58,7 @@ TEST_F(ExchangeTest, SumsASmallModelAtOnce) {
   EXPECT_THAT(progress_.sizes, ElementsAre(1000, 1));
 }
 
-// What a layer sums in the middle of a backward pass.
+// A layer may sum in the middle of a backward pass.
 TEST_F(ExchangeTest, ASumBetweenSlicesClosesTheBucketBeforeIt) {
   communicator_.SetBucket(1000);
   std::vector<float> means(7);

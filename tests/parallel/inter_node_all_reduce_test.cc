@@ -1,4 +1,4 @@
-// Sums between machines, which are threads here, with messages from hand to hand.
+// Sums between machines, which are threads here and exchange messages in memory.
 
 #include "mpi/inter_node_all_reduce.h"
 
@@ -21,7 +21,7 @@ using testing::ElementsAreArray;
 
 using Values = std::vector<float>;
 
-// What is under way: bytes by sender, receiver and tag, in order.
+// Messages in flight: bytes by sender, receiver and tag, in order.
 class Mailbox {
  public:
   void Put(int from, int to, int tag, std::span<const std::byte> bytes) {
@@ -83,7 +83,7 @@ class PostedMpi final : public Mpi {
   std::vector<Awaited> awaited_;
 };
 
-// A number of a step's gradients.
+// Returns number i of a machine's gradients in a step.
 float NumberMpiLink(int machine, int step, size_t i) {
   return static_cast<float>(std::sin(static_cast<double>(i) * (machine + 1.3) + step) *
                             std::pow(10.0, static_cast<double>(i % 5) - 3));
@@ -94,8 +94,8 @@ struct Result {
   uint64_t sent = 0, plain = 0;     // of machine 0
 };
 
-// Sums `steps` gradients of `count` numbers over machines, in buckets of `bucket` numbers; after
-// step `cleared` residuals are forgotten.
+// Sums `steps` gradients of `count` numbers over machines, in buckets of `bucket` numbers; clears
+// the residuals after step `cleared`.
 Result SumSteps(CompressionType type, int machines, size_t count, size_t bucket, int steps,
                 int cleared = -1) {
   Mailbox eager_buffer;
@@ -165,13 +165,13 @@ TEST_P(RoundedLinkTest, AddsUpOverManySteps) {
       for (int m = 0; m < machines; ++m) exact += NumberMpiLink(m, step, i);
       found += sums[static_cast<size_t>(step) * kCount + i];
     }
-    // One rounding of each machine's numbers, below 10, and one of their sum.
+    // Each machine's numbers, below 10, are rounded once, and so is their sum.
     const double one = type == CompressionType::kF16 ? 16.0 / 2048 : 16.0 / 256;
     EXPECT_NEAR(found, exact, one * 2 * machines) << i;
   }
 }
 
-// Buckets have a size that was measured: nothing may depend on it.
+// Bucket sizes are measured, so that nothing may depend on them.
 TEST_P(RoundedLinkTest, DoesNotDependOnBuckets) {
   const auto [type, machines] = GetParam();
   const Values whole = SumSteps(type, machines, 4000, 4000, 4).of_machines[0];

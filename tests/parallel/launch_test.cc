@@ -1,4 +1,4 @@
-// The fork launcher where the system refuses to start processes.
+// The fork launcher when the system refuses to start processes.
 
 #include "trainer/parallel/launch.h"
 
@@ -16,7 +16,7 @@
 
 namespace {
 
-int g_forks_left = -1;  // until a fork fails; -1: none does
+int g_forks_left = -1;  // before one fails; -1: none fails
 
 }  // namespace
 
@@ -46,7 +46,7 @@ class LaunchTest : public testing::Test {
     sigprocmask(SIG_BLOCK, nullptr, &blocked);
     return sigismember(&blocked, signal) == 1;
   }
-  // The next descriptor that an open call would return.
+  // Returns the next descriptor that an open call would return.
   static int NextDescriptor() {
     const int fd = dup(0);
     close(fd);

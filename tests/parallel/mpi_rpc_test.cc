@@ -1,4 +1,4 @@
-// Questions and replies between ranks, whose messages go from hand to hand.
+// Questions and replies between ranks, with messages in memory.
 
 #include "mpi/mpi_rpc.h"
 
@@ -10,7 +10,7 @@
 namespace trainer {
 namespace {
 
-// What is under way between two ranks, by receiver.
+// Messages in flight between two ranks, by receiver.
 struct Wire {
   std::deque<Rpc::Bytes> to[2];
   size_t longest = 0, messages = 0;
@@ -59,9 +59,9 @@ Rpc::Bytes Counted(size_t size, size_t first) {
 
 class MpiPostTest : public testing::Test {
  protected:
-  static constexpr size_t kMost = 100, kLabel = 16;  // bytes of a message, and of what is behind
+  static constexpr size_t kMost = 100, kLabel = 16;  // bytes of a payload and of its label
 
-  // The reply to a question that `size` bytes are asked with, which has twice as many.
+  // Returns the reply to a question of `size` bytes; the reply is twice as long.
   Rpc::Bytes Call(size_t size) {
     const uint64_t call = asks_.CallAsync(1, method_, Counted(size, 7));
     asks_.Poll();

@@ -20,7 +20,7 @@
 namespace trainer {
 namespace {
 
-// What tools/main.cc does.
+// Handles errors as tools/main.cc does.
 int Guarded(const std::function<int(World&)>& body, const World::Options& settings) {
   try {
     World& world = *JoinWorld(settings);
@@ -39,7 +39,8 @@ int Guarded(const std::function<int(World&)>& body, const World::Options& settin
 
 int CodeOf(int status) { return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status); }
 
-// Reaps all, in the order in which they end. One that is stopped is killed in the end.
+// Reaps all processes in the order in which they end. Kills the stopped ones when only they are
+// left.
 std::vector<int> WaitForAll(const std::vector<pid_t>& processes) {
   std::vector<int> codes(processes.size(), -1);
   for (size_t left = processes.size(), stopped = 0; left > 0;) {

@@ -1,5 +1,5 @@
 #pragma once
-// Real processes that are the ranks of one machine.
+// Real processes as the ranks of one machine.
 
 #include <functional>
 #include <string>
@@ -13,18 +13,18 @@ struct RanksOutcome {
   std::vector<int> codes;  // by rank; 128 + the signal that ended one
   std::string err;         // what all of them wrote to stderr
 
-  // The lines of err that begin with "error: ".
+  // Returns the lines of err that begin with "error: ", without that prefix.
   std::vector<std::string> Errors() const;
 };
 
-// Runs body(world) in each of `count` processes, as main() would: what it throws ends the others,
-// and it returns the exit code. `before`, where given, runs before a process joins. Processes that
-// are stopped when all others have ended are killed.
+// Runs body(world) in each of `count` processes, as main() would: body() returns the exit code, and
+// an error that it throws ends the others. `before`, if given, runs before a process joins.
+// Processes that are stopped when all others have ended are killed.
 RanksOutcome RunRanks(int count, const std::function<int(World&)>& body,
                       const World::Options& settings = {},
                       const std::function<void(int rank)>& before = nullptr);
 
-// The same where all must end with 0 and without a word.
+// Runs body(world) in `count` processes, which must all end with 0 and write nothing to stderr.
 void ExpectRanks(int count, const std::function<void(World&)>& body);
 
 }  // namespace trainer

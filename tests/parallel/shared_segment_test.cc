@@ -1,4 +1,4 @@
-// Memory that ranks share, where the machine has none to give.
+// Shared memory of ranks, and its refusal if there is none left.
 
 #include "node/shared_segment.h"
 
@@ -15,7 +15,8 @@ namespace {
 
 constexpr size_t kMiB = size_t{1} << 20;
 
-// 0 when making `bytes` of it is refused with kResource and a message that ends with `advice`.
+// Returns 0 if making `bytes` of it is refused with kResource and a message that ends with
+// `advice`.
 int RefusesToMake(size_t bytes, const std::string& advice) {
   try {
     const SharedSegment memory(bytes);

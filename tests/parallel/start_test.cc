@@ -1,4 +1,4 @@
-// What a rank finds out before it trains.
+// A rank's environment, cores and topology, which it determines before it trains.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -15,7 +15,7 @@ namespace {
 class SumsTest : public testing::TestWithParam<int> {};
 INSTANTIATE_TEST_SUITE_P(Of, SumsTest, testing::Values(2, 3, 4), testing::PrintToStringParamName());
 
-// A block of gradients of a group.
+// A block of a group's gradients.
 class Gradients {
  public:
   Gradients(Communicator& group, size_t count)
@@ -31,7 +31,7 @@ class Gradients {
   float* data_;
 };
 
-// Number i of a rank.
+// Returns number i of a rank.
 float NumberSums(int rank, size_t i) {
   return static_cast<float>((rank + 1) * static_cast<int>(i % 97));
 }
@@ -67,7 +67,7 @@ TEST_P(SumsTest, AddNeighboursFirst) {
     const Gradients gradients(world.group(), 50'000);
     std::vector<float> few(5);
     for (const std::span<float> values : {gradients.span(), std::span(few)}) {
-      // (1 + huge) + (-huge + 1) is 0, from left to right 1; with two ranks huge.
+      // (1 + huge) + (-huge + 1) is 0, but from left to right it is 1; with two ranks it is huge.
       const float own[] = {1, kHuge, -kHuge, 1};
       std::ranges::fill(values, own[rank]);
       world.group().AllReduce(values);
@@ -92,7 +92,7 @@ TEST_P(SumsTest, OfSlicesArriveInPlaceWhateverTheBucket) {
               const std::span<float> values = gradients.span().subspan(slice * kSlice, kSlice);
               std::ranges::fill(values, NumberSums(rank, slice + static_cast<size_t>(pass)));
               group.OnGradientReady(static_cast<int>(slice), values);
-              if (slice % 4 != 1) continue;  // what a layer sums between them
+              if (slice % 4 != 1) continue;  // else a layer sums between them
               std::vector<float> means(slice + 3);
               ExpectSum(means, group);
             }
@@ -115,7 +115,7 @@ TEST_P(SumsTest, OfSlicesArriveInPlaceWhateverTheBucket) {
   }
 }
 
-// Rank 0 comes late to each of them, for which the others wait.
+// Rank 0 comes late to each of them, and the others wait for it.
 TEST_P(SumsTest, CountTheTimeThatWaitingForALateRankTakes) {
   ExpectRanks(GetParam(), [](World& world) {
     using Seconds = std::chrono::duration<double>;
@@ -135,7 +135,7 @@ TEST_P(SumsTest, CountTheTimeThatWaitingForALateRankTakes) {
       mostly_waited += waited > lasted / 2;
     }
     EXPECT_GT(world.group().stats()->seconds, 0);
-    // Not each time: the rank may lose its core where it does not wait.
+    // This may fail at times, because the rank may lose its core where it does not wait.
     EXPECT_TRUE(late || mostly_waited > 0);
   });
 }

@@ -9,7 +9,7 @@ namespace {
 
 constexpr float kHuge = 1e30f;
 
-// The sum of parts that each hold one number everywhere.
+// Returns the sum of parts that each hold one number everywhere.
 float SumOf(const std::vector<float>& numbers) {
   std::vector<std::vector<float>> values;
   std::vector<const float*> parts;

@@ -1,5 +1,5 @@
-// What asynchronous ranks know of each other's numbers: the center of EASGD, the masses of gossip,
-// the staleness of gradients.
+// State that asynchronous ranks share: the center of EASGD, the masses of gossip, the staleness of
+// gradients.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -25,7 +25,7 @@ class AsyncStateTest : public testing::Test, public StrategyRun {
   static double Total(std::span<const float> numbers) {
     return std::accumulate(numbers.begin(), numbers.end(), 0.0);
   }
-  // The sum of a rank's own weights in a snapshot.
+  // Returns the sum of a rank's own weights in a snapshot.
   double TotalOfRank(int iter, int rank) const {
     const std::string bytes = State(iter).strategy_state(rank);
     std::vector<float> numbers(bytes.size() / sizeof(float));
@@ -43,8 +43,8 @@ TEST_F(AsyncStateTest, TheCenterOfEasgdIsWhatIsSaved) {
   EXPECT_NE(ranks[0].weights, ranks[1].weights);
 }
 
-// What one side of the distance gains the other side loses: with a rate of 0 the sum of center and
-// ranks stays.
+// In an elastic step one side gains what the other side loses: with a rate of 0 the sum of center
+// and ranks stays the same.
 TEST_F(AsyncStateTest, ElasticStepsKeepTheSumOfCenterAndRanks) {
   for (const int ranks_of_one : {kAll, 1}) {
     per_machine = ranks_of_one;
@@ -75,7 +75,7 @@ TEST_F(AsyncStateTest, MassesOfGossipAddUpToOne) {
   }
 }
 
-// Equal weights stay what they are, whatever is sent: masses and weights are sent together.
+// Equal weights stay the same whatever is sent, because masses and weights are sent together.
 TEST_F(AsyncStateTest, GossipOfEqualWeightsChangesNothing) {
   for (const int ranks_of_one : {kAll, 2, 1}) {
     per_machine = kAll;
@@ -94,7 +94,7 @@ TEST_F(AsyncStateTest, GossipOfEqualWeightsChangesNothing) {
   }
 }
 
-// Each of its gradients is of the weights of now, as if nobody else were there.
+// Each gradient is computed with the current weights, as if the other rank did not exist.
 TEST_F(AsyncStateTest, AParameterServerOfOneWorkerLearnsWhatARunAloneLearns) {
   std::atomic<bool> over{false};
   const std::string fields = "momentum: 0.9 weight_decay: 0.01 ";
@@ -107,7 +107,7 @@ TEST_F(AsyncStateTest, AParameterServerOfOneWorkerLearnsWhatARunAloneLearns) {
     }
     if (rank == 0 && iter == kOver) over = true, over.notify_all();
   });
-  // Of the 12 steps rank 1 would have made its first one.
+  // One of the 12 steps is the first step of rank 1, which never makes it.
   const auto alone = Train(Spec(fields + "max_iter: 11", kDrawnNet), 1);
   std::vector<float> saved = Saved(6), weights = alone[0].weights;
   std::ranges::sort(saved);
@@ -115,8 +115,8 @@ TEST_F(AsyncStateTest, AParameterServerOfOneWorkerLearnsWhatARunAloneLearns) {
   EXPECT_THAT(saved, ElementsAreArray(weights));
 }
 
-// Rank 1 has its weights from the start, and makes its first gradient of them when the others have
-// made four updates.
+// Rank 1 has its weights from the start, and computes its first gradient with them when the others
+// have made four updates.
 TEST_F(AsyncStateTest, GradientsBehindTheBoundAreLate) {
   for (const auto& [late, ranks_of_one] :
        {std::pair("APPLY", kAll), {"SCALE", kAll}, {"DROP", kAll}, {"SCALE", 1}, {"DROP", 1}}) {
@@ -136,7 +136,7 @@ TEST_F(AsyncStateTest, GradientsBehindTheBoundAreLate) {
   }
 }
 
-// Rank 0 is through with its steps, of which it has made fewer, and waits for the others.
+// Rank 0 has finished its steps, has made fewer than the others, and waits for them.
 TEST_F(AsyncStateTest, ABoundEndsWithTheStepsOfRank0) {
   for (int run = 0; run < 10; ++run) {
     per_machine = run % 2 == 0 ? kAll : 1;

@@ -30,7 +30,7 @@ struct Case {
   const char* name;
 };
 
-// Keeps the numbers of steps of the ranks close to each other until all together have made `steps`.
+// Keeps the step counts of the ranks close to each other until all together have made `steps`.
 class Pack {
  public:
   Pack(int ranks, int steps) : made_(static_cast<size_t>(ranks)), together_(steps) {}
@@ -62,7 +62,7 @@ class AsyncTest : public testing::TestWithParam<Case>, public StrategyRun {
         rate);
   }
 
-  // Of a snapshot the weights that steps move: all but running averages.
+  // Returns the weights in a snapshot that steps move: all except running averages.
   std::vector<float> Learned(int iter) const {
     std::vector<float> weights;
     const caffe::NetParameter model = ReadModel(*this / Join("s_iter_", iter, ".caffemodel"));
@@ -74,7 +74,7 @@ class AsyncTest : public testing::TestWithParam<Case>, public StrategyRun {
     }
     return weights;
   }
-  // The same of a rank's own, in their order in memory, where running averages come last.
+  // Returns these weights of one rank, in their order in memory, where running averages come last.
   std::vector<float> LearnedByRank(int iter, int rank) const {
     const std::string bytes = State(iter).strategy_state(rank);
     std::vector<float> numbers(Learned(iter).size());
@@ -83,10 +83,10 @@ class AsyncTest : public testing::TestWithParam<Case>, public StrategyRun {
     return numbers;
   }
 
-  // From here on a net whose loss is soon near 0.
+  // Switches to a net whose loss is soon near 0.
   void LearnSomethingEasy() { net_ = kDrawnNet; }
 
-  // Steps by rank, as the last note tells them.
+  // Returns the number of steps of each rank, from the last note.
   static std::vector<int> StepsOf(const RankResult& first) {
     std::vector<int> steps;
     std::smatch found;
@@ -117,7 +117,7 @@ class StrategyRunTest : public testing::Test, public StrategyRun {};
 const std::string kDedicated =
     "strategy: 'parameter_server' strategy_param { dedicated_servers: true ";
 
-// Where one rank alone gets the cores, gossip has little of its weights in the mean.
+// If one rank alone got the cores, gossip would have little of its weights in the mean.
 TEST_P(AsyncTest, MakesAllStepsOfTheRunAndLearns) {
   LearnSomethingEasy();
   Pack pack(3, 800);
@@ -135,8 +135,8 @@ TEST_P(AsyncTest, MakesAllStepsOfTheRunAndLearns) {
   EXPECT_TRUE(ranks[1].tests.empty());
 }
 
-// One rank that makes steps and one that applies its gradients are one rank, bit for bit; on one
-// machine, and where each is alone.
+// One rank that makes steps and one that applies its gradients equal one rank, bit for bit: on one
+// machine, and on a machine each.
 TEST_F(StrategyRunTest, WithOneWorkerADedicatedServerIsARunAlone) {
   for (const char* rule :
        {"momentum: 0.9 weight_decay: 0.01 ", "type: 'Adam' ", "clip_gradients: 0.05 "}) {
@@ -183,7 +183,7 @@ TEST_F(StrategyRunTest, WithALossScaleADedicatedServerGetsWhatARunAloneLearnsFro
   }
 }
 
-// A step rule around another one: its gradients are divided by the factor once.
+// This step rule wraps another one: its gradients must be divided by the factor only once.
 TEST_F(StrategyRunTest, WithALossScaleADedicatedServerMovesAnRbmAsARunAloneDoes) {
   const std::string rbm = R"(
 layer { name: "data" type: "DummyData" top: "x"
@@ -206,7 +206,7 @@ TEST_P(AsyncTest, LearnsWithALossScaleOfEachRank) {
   EXPECT_LT(ranks[0].tests.back(), 1.2f) << "log(4) at first";
 }
 
-// Two machines of two: a server beside a worker, and servers far from all workers.
+// Covers servers on the machine of a worker, and servers on machines without workers.
 TEST_F(StrategyRunTest, DedicatedServersMakeNoSteps) {
   for (const int ranks_of_one : {kAll, 3, 2, 1}) {
     per_machine = ranks_of_one;
@@ -221,7 +221,7 @@ TEST_F(StrategyRunTest, DedicatedServersMakeNoSteps) {
   }
 }
 
-// However far the others are ahead of rank 0.
+// This holds however far the others are ahead of rank 0.
 TEST_P(AsyncTest, SavesInIterationsThatAreDueAndReportsEachOnce) {
   const auto ranks = Train(Async("max_iter: 405 snapshot: 10 "), 3);
   const std::vector<int>& saved = ranks[0].snapshots;
@@ -235,7 +235,8 @@ TEST_P(AsyncTest, SavesInIterationsThatAreDueAndReportsEachOnce) {
   EXPECT_TRUE(ranks[1].snapshots.empty());
 }
 
-// A rank that had lost its data ended the run while rank 0 was writing the last snapshot.
+// Regression: a rank that had lost its data ended the run while rank 0 was writing the last
+// snapshot.
 TEST_P(AsyncTest, NoneEndsBeforeRank0HasWritten) {
   Train(Async("max_iter: 40 "), 3, "", [&](int, int iter) {
     if (iter != kOver) return;
@@ -243,7 +244,7 @@ TEST_P(AsyncTest, NoneEndsBeforeRank0HasWritten) {
   });
 }
 
-// Rank 1 makes its second step when rank 0 has come to iteration 30.
+// Rank 1 makes its second step when rank 0 has reached iteration 30.
 TEST_P(AsyncTest, HoldsNobodyUpByASlowRank) {
   std::atomic<int> first{0};
   const auto ranks = Train(Async("max_iter: 40 "), 3, "", [&](int rank, int iter) {
@@ -257,7 +258,7 @@ TEST_P(AsyncTest, HoldsNobodyUpByASlowRank) {
   EXPECT_LT(steps[1], 33);
 }
 
-// Rank 2 is never heard of again after its fifth step, for which the others wait in their first.
+// Rank 2 ends silently after its fifth step; the others wait for that in their first step.
 TEST_P(AsyncTest, LeavesADeadRankBehindAndGoesOn) {
   if (per_machine < kAll) GTEST_SKIP() << "what starts ranks on several machines ends all of them";
   LearnSomethingEasy();
@@ -281,13 +282,13 @@ TEST_P(AsyncTest, LeavesADeadRankBehindAndGoesOn) {
   EXPECT_THAT(err, HasSubstr("rank 2 (a thread) has ended without an error message after 5 steps; "
                              "the other ranks continue"));
   EXPECT_EQ(ranks[0].snapshots.back(), 300);
-  const bool alike = std::string(GetParam().strategy) != "gossip";  // whoever gets the cores
+  const bool alike = std::string(GetParam().strategy) != "gossip";  // whichever rank gets the cores
   if (alike) {
     EXPECT_LT(ranks[0].tests.back(), 1.2f) << "log(4) at first";
   }
 }
 
-// Without rate and momentum steps leave the weights what they were, whoever makes them first.
+// Without rate and momentum, steps do not change the weights, whichever rank makes them first.
 TEST_P(AsyncTest, GoesOnFromItsSnapshot) {
   Train(Async("max_iter: 200 momentum: 0.5 "), 3);
   const caffe::SolverState state = State(200);

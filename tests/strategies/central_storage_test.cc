@@ -1,4 +1,5 @@
-// Weights and rule states that all ranks share: the numbers of synchronous replicas, bit for bit.
+// Weights and rule states that all ranks share give the numbers of synchronous replicas, bit for
+// bit.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

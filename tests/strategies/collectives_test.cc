@@ -1,7 +1,7 @@
-// In which order ranks call their communicator. A call too many on one rank stops a run for good,
-// and a call elsewhere may change the last bits of what is learned: so a change of the order must
-// be meant. tests/golden/collectives has the calls of each strategy whose ranks step together;
-// TRAINER_UPDATE_COLLECTIVES=1 writes the files anew.
+// The order in which ranks call their communicator. One call too many on one rank stops a run for
+// good, and a call in another place may change the last bits of the result, so that a change of the
+// order must be deliberate. tests/golden/collectives has the calls of each strategy whose ranks
+// step together; TRAINER_UPDATE_COLLECTIVES=1 rewrites the files.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@
 namespace trainer {
 namespace {
 
-// Four fully connected layers, in so many stages.
+// Returns a net of four fully connected layers in `stages` stages.
 std::string StagesNet(int stages) {
   std::string net = R"(
 layer { name: "rows" type: "HDF5Data" top: "x" top: "label" include { phase: TRAIN }
@@ -44,13 +44,14 @@ class CollectivesTest : public testing::Test, public StrategyRun {
  protected:
   void SetUp() override { TRAINER_CPU_ONLY("a GPU's gradients go through another communicator"); }
 
-  // Fails where the ranks' calls differ. What they have in common.
+  // Fails if the ranks' calls differ. Returns the calls that they have in common.
   static std::string CallsOf(const std::vector<RankResult>& ranks) {
     for (const RankResult& rank : ranks) EXPECT_EQ(rank.collectives, ranks[0].collectives);
     return ranks[0].collectives;
   }
 
-  // A whole run, one that a signal of the last rank stops behind iteration 5, and the rest of it.
+  // Returns the calls of a whole run, of one that a signal to the last rank stops after iteration
+  // 5, and of the rest of that run.
   std::string CallsOfRuns(const SolverSpec& spec, int ranks) {
     std::string calls = Join("== ranks: ", ranks, "\n", CallsOf(Train(spec, ranks)));
     SignalWatch watch({});

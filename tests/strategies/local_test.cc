@@ -1,4 +1,4 @@
-// Steps of each rank's own, whose weights become their mean now and then.
+// Each rank makes its own steps, and the ranks average their weights now and then.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -22,7 +22,7 @@ std::string Local(const std::string& param) {
 
 class LocalTest : public testing::Test, public StrategyRun {};
 
-// The mean of the weights after one step each is the step by the mean of the gradients.
+// The mean of the weights after one step each equals one step with the mean of the gradients.
 TEST_F(LocalTest, AveragedAfterEachStepIsSynchronousWithoutMomentum) {
   const std::string fields = "max_iter: 8 test_iter: 2 test_interval: 3 ";
   const auto local = Train(Spec(fields + Local("period: 1")), 4);
@@ -62,7 +62,7 @@ TEST_F(LocalTest, SavesTheMeanOfAllRanks) {
   EXPECT_THAT(sorted, Pointwise(FloatNear(1e-6f), mean));
 }
 
-// Whatever the distance from the last mean, and however often a snapshot is taken.
+// This holds at any distance from the last mean, and however often a snapshot is taken.
 TEST_F(LocalTest, GoesOnFromItsSnapshotBitForBit) {
   const std::string fields = "momentum: 0.9 weight_decay: 0.01 test_iter: 2 test_interval: 3 " +
                              Local("period: 3 synchronous_iter: 2");
@@ -94,7 +94,7 @@ TEST_F(LocalTest, InAnotherNumberOfRanksGoesOnFromTheMean) {
   EXPECT_THAT(rest[0].weights, ElementsAreArray(rest[1].weights));
 }
 
-// So that a disk on which it finds no room is told of at the start.
+// The size lets a run report at its start that the disk has too little room.
 TEST_F(LocalTest, ExpectsASnapshotWithTheStatesOfAllRanks) {
   for (const char* strategy : {"synchronous", "local", "easgd", "gossip", "parameter_server"}) {
     const auto ranks =
@@ -103,7 +103,7 @@ TEST_F(LocalTest, ExpectsASnapshotWithTheStatesOfAllRanks) {
               3);
     const uint64_t written = std::filesystem::file_size(*this / "s_iter_5.caffemodel") +
                              std::filesystem::file_size(*this / "s_iter_5.solverstate");
-    constexpr uint64_t kNames = 1500;  // of layers, and the like
+    constexpr uint64_t kNames = 1500;  // layer names and the like
     EXPECT_LE(ranks[0].snapshot_bytes, written) << strategy;
     EXPECT_GE(ranks[0].snapshot_bytes + kNames, written) << strategy;
   }

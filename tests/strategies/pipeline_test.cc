@@ -1,4 +1,4 @@
-// Stages on ranks: losses, weights and files are those of one rank with a pass per micro-batch.
+// Stages on ranks give the losses, weights and files of one rank with a pass per micro-batch.
 
 #include "trainer/strategies/pipeline.h"
 
@@ -16,8 +16,9 @@ using testing::FloatNear;
 using testing::HasSubstr;
 using testing::Pointwise;
 
-// A skip over two layers, a second loss in the middle, dropout, running averages. BATCH records.
-// The stages of layers are those of four ranks.
+// Returns a net with a skip over two layers, a second loss in the middle, dropout and running
+// averages. Its batch size is BATCH, to be replaced. The stages of the layers are given for four
+// ranks.
 std::string Net(int stages = 4) {
   const auto stage = [&](int of_four) { return Join(" stage: ", of_four * stages / 4, " "); };
   return Join(R"(
@@ -57,7 +58,8 @@ class PipelineTest : public testing::Test, public StrategyRun {
     text.replace(text.find("BATCH"), 5, Join(size));
     return Spec(fields, text);
   }
-  // Batches of 12 in 4 micro-batches, or of 3 with a pass for each.
+  // Staged nets take batches of 12 in 4 micro-batches; the whole net takes batches of 3, with a
+  // pass for each.
   SolverSpec WholeNet(const std::string& fields) const {
     return Batches(3, "iter_size: 4 " + fields, Net());
   }
@@ -89,7 +91,7 @@ TEST_F(PipelineTest, HasTheLossesTestsAndWeightsOfOneRank) {
   }
 }
 
-// Stages of one machine, of two, and each alone.
+// Machines hold up to three stages, up to two, or one.
 TEST_F(PipelineTest, OfSeveralMachinesIsOneRankAsWell) {
   const std::string fields = Join(kFields, "max_iter: 7 snapshot: 3 ");
   const auto whole = Train(WholeNet(fields), 1);
@@ -129,7 +131,7 @@ TEST_F(PipelineTest, WithPassesOfItsOwnIsOneRankWithAllOfThem) {
   EXPECT_THAT(staged[0].losses, Pointwise(FloatNear(1e-5f), whole[0].losses));
 }
 
-// Fewer micro-batches than stages, and one alone.
+// Covers fewer micro-batches than stages, and a single one.
 TEST_F(PipelineTest, MayHaveAnyNumberOfMicroBatches) {
   for (const int parts : {1, 2, 12}) {
     const auto whole =
@@ -178,7 +180,7 @@ TEST_F(PipelineTest, ChoosesStagesByCost) {
 
 class PipelineRefusalTest : public PipelineTest {
  public:
-  // What all of `ranks` ranks are told.
+  // Returns the message that each of `ranks` ranks gets.
   std::string Refusal(const SolverSpec& spec, ErrorCode code = ErrorCode::kConfig, int ranks = 2) {
     std::vector<std::string> messages(static_cast<size_t>(ranks));
     const auto device = MakeTestDevice(1);

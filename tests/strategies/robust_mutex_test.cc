@@ -36,7 +36,7 @@ TEST(SharedLockTest, OfADeadRankIsTakenOver) {
   EXPECT_TRUE(lock.TryAcquire(1));
 }
 
-// Who waits for it must not do so for ever.
+// A rank that waits for it must not wait forever.
 TEST(SharedLockTest, OfALostMachinesRankEndsTheRun) {
   RobustMutex lock{};
   LostPeers window;

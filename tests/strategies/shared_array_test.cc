@@ -15,7 +15,7 @@
 namespace trainer {
 namespace {
 
-// Each of two ranks is a machine, and rank 0 has the array.
+// Each of the two ranks is a machine, and rank 0 has the array.
 class SharedArrayTest : public testing::Test {
  protected:
   template <class Owner, class Other>
@@ -40,7 +40,7 @@ class SharedArrayTest : public testing::Test {
   static constexpr size_t kSize = 1000;
 };
 
-// What a rank has changed by half may not be read, not even from another machine.
+// A block that a rank has only half changed may not be read, not even from another machine.
 TEST_F(SharedArrayTest, ReadsNoBlockThatIsBeingChanged) {
   std::atomic<bool> half{false}, whole{false};
   Run(

@@ -15,7 +15,7 @@
 
 namespace trainer {
 
-// With running averages, which no update changes.
+// A net with running averages, which no update changes.
 inline constexpr char kStrategyNet[] = R"(
 layer { name: "rows" type: "HDF5Data" top: "x" top: "label" include { phase: TRAIN }
         hdf5_data_param { source: "ROWS" batch_size: 3 shuffle: true } }
@@ -30,7 +30,8 @@ layer { name: "ip2" type: "InnerProduct" bottom: "bn" top: "ip2"
 layer { name: "loss" type: "SoftmaxWithLoss" bottom: "ip2" bottom: "label" top: "loss" }
 )";
 
-// Without them, and without data that ranks share: rank 0 sees what a run alone does.
+// A net without running averages, and without data that ranks share: rank 0 sees what a run alone
+// sees.
 inline constexpr char kDrawnNet[] = R"(
 layer { name: "data" type: "DummyData" top: "x" top: "label"
         dummy_data_param { shape { dim: 4 dim: 6 } shape { dim: 4 }
@@ -49,10 +50,10 @@ struct RankResult {
   std::vector<int> iters, snapshots;
   std::vector<std::string> notes;
   uint64_t snapshot_bytes = 0;  // as expected before the first one
-  std::string collectives;      // calls of the communicator, by line
+  std::string collectives;      // calls of the communicator, one per line
 };
 
-inline constexpr int kAll = 1 << 30;  // ranks of a node: all
+inline constexpr int kAll = 1 << 30;  // all ranks on one node
 
 class StrategyRun {
  public:
@@ -61,8 +62,8 @@ class StrategyRun {
     return folder_.Spec(net, Join("base_lr: ", rate, " random_seed: 3 ", fields));
   }
 
-  // What each rank does before its first step, as iteration -1, after a step, with the iteration
-  // that follows, and in the end, as iteration kOver.
+  // Called on each rank before its first step, with iteration -1; after each step, with the
+  // following iteration; and at the end, with iteration kOver.
   static constexpr int kOver = 1 << 30;
   using StepHook = std::function<void(int rank, int iter)>;
 
@@ -90,7 +91,7 @@ class StrategyRun {
 
   std::string operator/(const std::string& name) const { return folder_ / name; }
 
-  // All numbers of the weights in a snapshot.
+  // Returns all numbers of the weights in a snapshot.
   std::vector<float> Saved(int iter) const {
     std::vector<float> numbers;
     const caffe::NetParameter model = ReadModel(folder_ / Join("s_iter_", iter, ".caffemodel"));

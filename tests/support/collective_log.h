@@ -1,5 +1,5 @@
 #pragma once
-// A communicator that writes down the calls made of another one.
+// A communicator that records the calls made to another one.
 
 #include <memory_resource>
 #include <span>
@@ -11,10 +11,10 @@
 
 namespace trainer {
 
-// Passes each call on to `to` and writes a line for it: what is called, and for how many numbers.
-// Equal lines that follow each other are one line with their count. A rank that waits for the disk
-// of rank 0 asks again each second: those questions count as one, since no machine is equally fast
-// each time. `to` must outlive the object. Used by one thread.
+// Forwards each call to `to` and records a line with its name and the count of its numbers. Equal
+// lines in a row become one line with their count. A rank that waits for the disk of rank 0 asks
+// again each second: these questions count as one, since their number depends on the speed of the
+// machine. `to` must outlive the object. Used by one thread.
 class CollectiveLog final : public Communicator {
  public:
   explicit CollectiveLog(Communicator& to) : to_(to) {}
@@ -50,7 +50,7 @@ class CollectiveLog final : public Communicator {
   std::string NameOf(int rank) const override { return Join("rank ", rank); }
   std::optional<CommStats> stats() const override { return CommStats{}; }
 
-  // A line of the caller's own: what the calls after it are for.
+  // Adds a line of the caller's own that says what the following calls are for.
   void Mark(const std::string& text) { Line(Join("# ", text)); }
   std::string text() const {
     std::string all;

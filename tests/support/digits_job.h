@@ -26,7 +26,7 @@ class DigitsJob {
   TempFolder folder_;
 };
 
-// Gives the job every slip that a lint finds.
+// Gives the job every mistake that a lint finds.
 void AddSlips(DigitsJob& job);
 
 }  // namespace trainer

@@ -7,7 +7,7 @@
 
 namespace trainer {
 
-// The code and the message of the Error that f() throws.
+// Returns the code and the message of the Error that f() throws.
 template <class F>
 std::pair<ErrorCode, std::string> ErrorOf(const F& f) {
   try {

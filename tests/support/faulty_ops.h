@@ -10,9 +10,9 @@
 
 namespace trainer {
 
-// Counts the calls of every kind together; call number `fail_at` (from 0), or with `and_after` also
-// every later one, does not happen and sets `errno_value`. A failing write may first write half.
-// With `die` the process is killed instead, before the call.
+// Counts the calls of all kinds together. Call number `fail_at` (from 0), and with `and_after` also
+// every later one, does nothing and sets `errno_value`. With `write_half`, a failing write first
+// writes half. With `die`, the process is killed before the call instead.
 class FaultyOps : public FileOps {
  public:
   int fail_at = -1;
@@ -22,7 +22,7 @@ class FaultyOps : public FileOps {
   bool die = false;
   int calls = 0;
   std::string failed_call;         // the name of the first call that failed
-  std::vector<std::string> names;  // of all calls, without reads and writes in a row
+  std::vector<std::string> names;  // of all calls; equal ones in a row count once
 
   int Open(const std::string& path, int flags, mode_t mode) override {
     return Fails("open") ? -1 : FileOps::Open(path, flags, mode);

@@ -8,7 +8,7 @@
 
 namespace trainer {
 
-// While it lives, files of this process cannot grow beyond `bytes`: writing fails as on a full
+// During its lifetime, files of this process cannot grow beyond `bytes`: writing fails as on a full
 // disk.
 class FileSizeLimit {
  public:

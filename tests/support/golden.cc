@@ -55,7 +55,7 @@ class Reader {
     throw Error(ErrorCode::kData, SourceRef{name_, line_, 0}, message);
   }
 
-  // The next line that is no comment.
+  // Reads the next line that is not a comment.
   bool NextLine(std::string& line) {
     do {
       if (!std::getline(in_, line)) return false;

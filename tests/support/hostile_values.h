@@ -1,5 +1,5 @@
 #pragma once
-// Values that nobody should write into a file, by the kind of field.
+// Extreme and invalid values for fields of a prototxt, by the type of the field.
 
 #include <google/protobuf/descriptor.h>
 
@@ -8,7 +8,7 @@
 
 namespace trainer {
 
-// As text of a prototxt; none for messages.
+// Returns the values as prototxt text, or none for messages.
 inline std::vector<std::string> HostileValues(const google::protobuf::FieldDescriptor* field) {
   using google::protobuf::FieldDescriptor;
   switch (field->cpp_type()) {

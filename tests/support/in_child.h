@@ -8,15 +8,15 @@
 
 namespace trainer {
 
-// Sanitizers report faults themselves, and count what runs after siglongjmp as a signal handler's.
+// Sanitizers report faults themselves, and treat the code after siglongjmp as a signal handler's.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 constexpr bool kSanitized = true;
 #else
 constexpr bool kSanitized = false;
 #endif
 
-// Runs body() in a child process. Returns the status that it returns, or 128 + the signal that
-// ended it.
+// Runs body() in a child process. Returns the status that body() returns, or 128 + the signal that
+// ended the child.
 template <class Body>
 int InChild(const Body& body) {
   const pid_t child = fork();
@@ -26,7 +26,7 @@ int InChild(const Body& body) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-// The same where no file may grow beyond `bytes` bytes, as after `ulimit -f`.
+// Does the same with files limited to `bytes` bytes, as after `ulimit -f`.
 template <class Body>
 int InChildWithSizeLimit(rlim_t bytes, const Body& body) {
   return InChild([&] {

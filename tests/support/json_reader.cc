@@ -110,7 +110,7 @@ class JsonParser {
     if (c != 'u' || at_ + 4 >= text_.size()) Fail("a bad escape");
     const std::string digits = text_.substr(at_ + 1, 4);
     at_ += 4;
-    return static_cast<char>(std::stoi(digits, nullptr, 16));  // below 256 is all we write
+    return static_cast<char>(std::stoi(digits, nullptr, 16));  // escapes below 256 only
   }
 
   const std::string& text_;

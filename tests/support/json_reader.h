@@ -1,6 +1,6 @@
 #pragma once
-// A reader of JSON for tests, independent of what writes it. Anything that RFC 8259 does not allow
-// fails the test.
+// A JSON reader for tests, independent of the writers. Input that RFC 8259 does not allow fails the
+// test.
 
 #include <map>
 #include <string>
@@ -9,12 +9,12 @@
 namespace trainer {
 
 struct JsonValue {
-  std::string text;   // of a string; "true", "false", "null"
+  std::string text;   // a string's; or "true", "false", "null"
   double number = 0;  // of a number
   std::map<std::string, JsonValue> members;
   std::vector<JsonValue> items;
 
-  // Missing ones fail the test and are null.
+  // A missing member or item fails the test and returns an empty value.
   const JsonValue& operator[](const std::string& name) const;
   const JsonValue& operator[](size_t index) const;
   size_t size() const { return items.size(); }

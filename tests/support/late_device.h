@@ -11,11 +11,10 @@
 
 namespace trainer {
 
-// The device of the tests as one that runs later and at the last moment: what a CopyStream or a
-// AsyncReadback was given arrives when somebody waits for it, and fails the test where the host's
-// memory changed meanwhile. Counts what goes up, and the waits of the host for what it queued
-// itself since NewStep; waiting for what was queued before is how a host keeps in step with its
-// device.
+// The tests' device as one that runs as late as possible: copies of a CopyStream or an
+// AsyncReadback arrive when the host waits for them, and the test fails if the host memory of an
+// upload changed meanwhile. Counts uploads, and the host's waits for work that it queued since
+// NewStep; a host waits for earlier work to keep in step with its device.
 class LateDevice : public WrappedDevice {
  public:
   explicit LateDevice(bool prefers_bytes = true) : prefers_bytes_(prefers_bytes) {}
@@ -51,7 +50,7 @@ class LateDevice : public WrappedDevice {
     ++step_;
   }
   mutable int waits = 0, direct_copies = 0, allocations = 0;
-  mutable size_t queued_bytes = 0;  // by copy queues
+  mutable size_t queued_bytes = 0;  // by CopyStreams
   mutable int unfinished = 0;       // copies that are queued and not done
 
  private:

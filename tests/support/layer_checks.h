@@ -1,6 +1,6 @@
 #pragma once
-// Which checks the tests of this process have made of which layer type. LayerRunner and the
-// expectations beside it write it down; the layers test demands a full table at its end.
+// A record of which checks the tests of this process have made for which layer type. LayerRunner
+// and layer_expectations.cc fill it in; the layers test requires a full table at its end.
 
 #include <array>
 #include <map>
@@ -12,16 +12,16 @@ namespace trainer {
 enum class LayerCheck { kValues, kGradient, kInPlace, kImages, kRefusals, kBf16 };
 inline constexpr int kLayerChecks = 6;
 
-// How the table heads a check's column.
+// Returns the heading of the check's column in the table.
 const char* NameOf(LayerCheck check);
 
 class LayerChecks {
  public:
   static LayerChecks& Get();
 
-  // The current test has made `check` of layer `type`.
+  // Records that the current test has made `check` of layer `type`.
   void Made(const std::string& type, LayerCheck check);
-  // A layer `type` has refused with `text`.
+  // Records that a layer `type` has refused with `text`.
   void Refused(const std::string& type, const std::string& text);
   void NotFor(const std::string& type, LayerCheck check, const std::string& reason);
 
@@ -36,14 +36,14 @@ class LayerChecks {
   std::map<std::string, Row> rows_;
 };
 
-// Whether the name of the current test says that it expects numbers: HandValues..., GoldenValues...
-// or ImagesEqual...
+// Returns whether the name of the current test says that it expects numbers: HandValues...,
+// GoldenValues... or ImagesEqual...
 bool TestExpectsValues();
 
-// The layer type in a layer's prototxt, "" when there is none.
+// Returns the layer type in a layer's prototxt, or "".
 std::string TypeIn(const std::string& prototxt);
 
-// A check that makes no sense for a type, declared in that type's test:
+// Declares, in the test of a layer type, that a check makes no sense for it:
 //   const NotChecked kNoImages("Embed", LayerCheck::kImages, "takes no image");
 struct NotChecked {
   NotChecked(const std::string& type, LayerCheck check, const std::string& reason) {

@@ -1,4 +1,4 @@
-// What tests of layers expect, beyond one run: refusals, golden values, in place = not in place.
+// Expectations of layer tests beyond one run: refusals, golden values, in place = not in place.
 
 #include <gtest/gtest.h>
 
@@ -34,7 +34,7 @@ void ExpectNear(const std::vector<float>& actual, const std::vector<float>& expe
 
 namespace {
 
-// The given names, or stem, stem1, ... as far as the case has them.
+// Returns the given names, or stem, stem1, ... as far as the case has them.
 std::vector<std::string> NamesOf(const GoldenCase& golden, const std::vector<std::string>& given,
                                  const std::string& stem) {
   std::vector<std::string> names = given;
@@ -45,7 +45,7 @@ std::vector<std::string> NamesOf(const GoldenCase& golden, const std::vector<std
   return names;
 }
 
-// The parameters that learn, with their names in golden files.
+// Returns the parameters that learn, with their names in golden files.
 std::vector<std::pair<int, std::string>> LearningParams(const LayerRunner& runner) {
   std::vector<std::pair<int, std::string>> params;
   for (int i = 0; i < runner.NumParams(); ++i) {
@@ -142,7 +142,7 @@ void ExpectInPlaceEqual(const std::string& prototxt, const std::vector<Shape>& i
 
 namespace {
 
-// Outputs, then gradients of the inputs, then those of the parameters.
+// Returns the outputs, then the gradients of the inputs, then the gradients of the parameters.
 std::vector<std::vector<float>> RunWithMadeUp(const std::string& prototxt,
                                               const std::vector<Shape>& inputs, const Bf16Use& use,
                                               const RunnerOptions& options) {

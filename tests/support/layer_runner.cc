@@ -18,14 +18,14 @@ namespace {
 
 constexpr char kLayer[] = "it";
 
-// Runs the tested layer as a capture of it, on a device that captures and where a net's passes
-// would be captured.
+// Runs the tested layer from a capture of it, if the device can capture and the net's passes would
+// be captured.
 void RunNode(const Net& net, NodeId id, Direction, const std::function<void()>& run) {
   const GraphCapture* const capture = net.device().capture();
   const Node& node = net.graph().nodes[id];
   const bool tested = node.spec.name() == kLayer;
   const bool on_host =
-      node.signature.runs_on_host || node.signature.uses_all_reduce;  // for which it may wait
+      node.signature.runs_on_host || node.signature.uses_all_reduce;  // the pass may wait for these
   if (capture == nullptr || !tested || !net.RunsAhead() || on_host) return run();
   capture->Capture(run)->Launch();
 }
@@ -159,7 +159,7 @@ void LayerRunner::Forward(uint32_t pass) {
   if (HasImage()) LayerChecks::Get().Made(type_, LayerCheck::kImages);
 }
 
-// Whether an input or output is stored in another order than row-major.
+// Returns whether an input or output is stored in another order than row-major.
 bool LayerRunner::HasImage() const {
   for (const Param* input : input_params_) {
     if (IsNhwc(input->shape)) return true;

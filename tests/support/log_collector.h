@@ -7,7 +7,7 @@
 
 namespace trainer {
 
-// Collects what is logged while it lives, without the prefix.
+// Collects the log messages during its lifetime, without the prefix.
 class LogCollector : public google::LogSink {
  public:
   LogCollector() { google::AddLogSink(this); }

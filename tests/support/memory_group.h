@@ -1,5 +1,5 @@
 #pragma once
-// A control group of the test's own, which limits the memory of the processes in it.
+// A control group that limits the memory of the processes in it.
 
 #include <unistd.h>
 
@@ -10,8 +10,8 @@
 
 namespace trainer {
 
-// Made with the constructor, removed with the destructor, by when its processes must have ended.
-// Version 1 of control groups, as root: elsewhere `made()` is false, and tests are left out.
+// The constructor creates the group; the destructor removes it, when its processes must have ended.
+// Needs version 1 of control groups and root: elsewhere `made()` is false, and tests are skipped.
 class MemoryGroup {
  public:
   explicit MemoryGroup(uint64_t bytes)
@@ -28,11 +28,11 @@ class MemoryGroup {
   MemoryGroup& operator=(const MemoryGroup&) = delete;
 
   bool made() const { return made_; }
-  // "/trainer_test_17", as messages name it.
+  // Returns the name in messages, for example "/trainer_test_17".
   std::string name() const { return "/" + name_; }
   // Moves this process into the group.
   bool Enter() const { return Write("cgroup.procs", "0"); }
-  // The file that takes the numbers of processes; "0" is the writer's own.
+  // Returns the file that takes process numbers; "0" is the writer's own.
   std::string entry() const { return folder_ + "/cgroup.procs"; }
 
  private:

@@ -16,7 +16,7 @@ namespace trainer {
 inline void PutRecord(const DigitsJob& job, const std::string& database, int index,
                       const std::string& value) {
   const std::string path = job.folder() / database, copy = path + "_copy";
-  std::filesystem::remove_all(copy);  // of an earlier call
+  std::filesystem::remove_all(copy);  // from an earlier call
   std::filesystem::rename(path, copy);
   const std::string backend = DetectFormat(copy);
   const auto cursor = OpenCursor(backend, copy);

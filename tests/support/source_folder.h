@@ -4,9 +4,9 @@
 
 namespace trainer {
 
-// The folder of the source tree, or what TRAINER_SOURCE_DIR in the environment names in its place,
-// without a slash at its end. A function, so that test files do not depend on where the tree lies
-// and compilers' caches serve every clone.
+// Returns the folder of the source tree, or TRAINER_SOURCE_DIR of the environment if set, without a
+// slash at the end. It is a function so that test files do not depend on the place of the tree and
+// compiler caches serve every clone.
 std::string SourceFolder();
 
 }  // namespace trainer

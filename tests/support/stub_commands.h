@@ -10,7 +10,7 @@
 
 namespace trainer {
 
-// Scripts in the folder `bin` of `folder`.
+// Commands as scripts in the folder `bin` of `folder`.
 class StubCommands {
  public:
   explicit StubCommands(const TempFolder& folder) : folder_(folder.path()) {
@@ -37,9 +37,9 @@ class StubCommands {
   const std::string folder_;
 };
 
-// The environment of a Slurm job without a time limit, whose processes are killed as soon as they
-// got SIGTERM: a run in it tries its last snapshot only for a moment. Nothing but --rescue_dir is
-// left to rescue it.
+// Returns the environment of a Slurm job without a time limit, whose processes are killed right
+// after SIGTERM: a run in it tries its last snapshot only for a moment. Only --rescue_dir can then
+// rescue it.
 inline std::vector<std::string> HastySlurmJob(const TempFolder& folder) {
   const StubCommands commands(folder);
   commands.Add("scontrol", "echo 'KillWait                = 1 sec'");

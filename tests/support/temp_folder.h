@@ -12,8 +12,8 @@
 
 namespace trainer {
 
-// A new folder, removed with its content in the end. Other users may enter it and write into it, so
-// that tests can run a part of themselves as the user nobody.
+// A new folder, removed with its content in the end. Other users may enter it and write to it, so
+// that tests can run a part of themselves as an unprivileged user.
 class TempFolder {
  public:
   TempFolder() : path_(testing::TempDir() + "trainer_XXXXXX") {
@@ -36,7 +36,7 @@ class TempFolder {
     return *this / name;
   }
 
-  // The names in it, sorted, hidden ones too.
+  // Returns the names in it, sorted, including hidden ones.
   std::vector<std::string> Names() const {
     std::vector<std::string> names;
     for (const auto& entry : std::filesystem::directory_iterator(path_)) {

@@ -1,6 +1,6 @@
 #pragma once
 // The device that tests compute on: the CPU or, with TRAINER_TEST_DEVICE=gpu in the environment, a
-// GPU, which is emulated where the program was built for that. Its memory as the host may see it.
+// GPU, which is emulated if the program was built for that. Also helpers to access its memory.
 
 #include <gtest/gtest.h>
 
@@ -14,25 +14,26 @@
 namespace trainer {
 
 bool TestsOnGpu();
-// The types that it stores: f32 and bf16, on a GPU f16, too.
+// Returns the types that the device stores: f32 and bf16, and on a GPU also f16.
 std::vector<DType> StoredTypes();
-// How far a result in storage of `type` may be off: f16 keeps three bits more than bf16.
+// Returns how far a result in storage of `type` may be off: f16 keeps three bits more than bf16.
 inline float BoundOf(DType type, float f32, float bf16) {
   return type == DType::kF32 ? f32 : type == DType::kBF16 ? bf16 : std::max(f32, bf16 / 8);
 }
 
-// `threads`: of a CPU. On an emulated GPU, whatever it had to say against a test fails that test.
+// Creates the device; `threads` is for a CPU. On an emulated GPU, each problem during a test fails
+// the test.
 std::unique_ptr<Device> MakeTestDevice(int threads = 2);
 
-// Ends a test that is about the CPU alone: its threads, its instructions, its own kernels.
+// Skips a test that is only about the CPU: its threads, its instructions, its own kernels.
 #define TRAINER_CPU_ONLY(reason) \
   if (::trainer::TestsOnGpu()) GTEST_SKIP() << "about the CPU alone: " << (reason)
 
-// `count` floats of the device, in the order of its memory; the reverse.
+// Reads `count` floats of the device in the order of its memory, or writes them.
 std::vector<float> ReadFloats(const Device& device, const float* from, int64_t count);
 void WriteFloats(const Device& device, std::span<const float> values, float* to);
 
-// Of a parameter, likewise.
+// Reads the weight or the gradient of a parameter in the same order.
 template <class P>
 std::vector<float> WeightOf(const Device& device, const P& param) {
   return ReadFloats(device, param.weight, param.count());
@@ -42,7 +43,7 @@ std::vector<float> GradOf(const Device& device, const P& param) {
   return ReadFloats(device, param.grad, param.count());
 }
 
-// An array of the device that starts with values of the host and goes with its owner.
+// An array on the device that starts with values of the host and is freed with its owner.
 template <class T>
 class OnDevice {
  public:

@@ -27,7 +27,7 @@ void TestSource::Backward(const RunContext& run) {
 
 namespace {
 
-// f(index in memory, index in row-major order) for each number.
+// Calls f(index in memory, index in row-major order) for each number.
 template <class F>
 void ForPlain(const Shape& shape, F f) {
   const NchwOrder order(shape);

@@ -1,5 +1,5 @@
 #pragma once
-// Layers that only tests have: where a net's numbers come from and where they go.
+// Layers for tests only, which feed numbers to a net and collect its results.
 
 #include <vector>
 
@@ -7,8 +7,8 @@
 
 namespace trainer {
 
-// "TestSource": its output is its parameter, of parameter_param's shape, so that a test can set
-// the values and read their gradient whatever the memory plan does.
+// "TestSource": its output is its parameter, of parameter_param's shape, so that a test can set the
+// values and read their gradient with any memory plan.
 class TestSource final : public Layer {
  public:
   explicit TestSource(const LayerSpec& spec) : spec_(spec) {}
@@ -20,8 +20,8 @@ class TestSource final : public Layer {
   LayerSpec spec_;
 };
 
-// "TestLoss": the sum over all inputs of input * given gradient, so that exactly those gradients
-// reach the layers before. Remembers the inputs.
+// "TestLoss": the sum over all inputs of input * given gradient, so that exactly these gradients
+// reach the layers before it. It keeps the values of the inputs.
 class TestLoss final : public Layer {
  public:
   explicit TestLoss(const LayerSpec&) {}

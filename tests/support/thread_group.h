@@ -1,6 +1,6 @@
 #pragma once
-// Replicas that are threads of one process: all that an exchange of gradients needs is a
-// Communicator, in one file.
+// Replicas as threads of one process: an exchange of gradients needs only a Communicator, in one
+// file.
 
 #include <gtest/gtest.h>
 
@@ -14,7 +14,7 @@
 
 namespace trainer {
 
-// Where the threads meet. Sums are binary trees over the ranks.
+// The meeting point of the threads. Sums are binary trees over the ranks.
 class Meeting {
  public:
   explicit Meeting(int count)
@@ -38,7 +38,7 @@ class Meeting {
   int count() const { return count_; }
 
  private:
-  // Number i of `count` ranks from `first` on.
+  // Returns number i of the sum over `count` ranks from `first` on.
   float Tree(size_t first, size_t count, size_t i) const {
     if (count == 1) return parts_[first][i];
     const size_t half = std::bit_ceil(count) / 2;
@@ -51,7 +51,7 @@ class Meeting {
   std::vector<std::string> texts_;
 };
 
-// `eager`: sums a slice while backward runs; else where it is waited for.
+// With `eager`, sums a slice during backward; else when the slice is waited for.
 class ThreadGroup final : public Communicator {
  public:
   ThreadGroup(Meeting& meeting, int rank, bool eager)

@@ -1,5 +1,5 @@
 #pragma once
-// The memory that replicas share which are threads of one process.
+// Shared memory of replicas that are threads of one process.
 
 #include <algorithm>
 #include <atomic>
@@ -23,7 +23,7 @@
 
 namespace trainer {
 
-// Of all threads of a run, of which so many at a time are a machine.
+// The shared memory of all threads of a run; each `per_machine` ranks in a row share a machine.
 class SharedBlocks {
  public:
   explicit SharedBlocks(int ranks, int per_machine = 1 << 30)
@@ -33,15 +33,15 @@ class SharedBlocks {
         ended_(static_cast<size_t>(ranks)),
         boxes_(static_cast<size_t>(ranks)) {}
 
-  // Has the threads believe that the process of a rank has ended.
+  // Makes the threads believe that the process of a rank has ended.
   void End(int rank) { ended_[static_cast<size_t>(rank)] = true; }
-  // How many blocks each machine has.
+  // Returns how many blocks each machine has.
   size_t count() const { return blocks_.at(0).size(); }
 
  private:
   friend class ThreadWindow;
   friend class ThreadPost;
-  // What a rank answers.
+  // The request handlers of a rank.
   struct Box {
     std::mutex mutex;
     std::vector<Rpc::Handler> answers;
@@ -50,13 +50,13 @@ class SharedBlocks {
 
   int ranks_, per_machine_;
   std::barrier<> barrier_;
-  std::mutex mutex_;  // of blocks_
+  std::mutex mutex_;  // guards blocks_
   std::map<int, std::vector<std::unique_ptr<std::byte[], void (*)(void*)>>> blocks_;
   std::vector<std::atomic<bool>> ended_;
   std::vector<Box> boxes_;
 };
 
-// Answers are given by a thread of the rank that asks.
+// A thread of the rank that asks runs the handler.
 class ThreadPost final : public Rpc {
  public:
   ThreadPost(SharedBlocks& blocks, int rank)
@@ -100,7 +100,7 @@ class ThreadPost final : public Rpc {
       lock.lock();
     }
   }
-  // In the order of the questions.
+  // Answers in the order of the questions.
   void AnswerAll() {
     std::erase_if(questions_, [&](const Question& question) {
       SharedBlocks::Box& box = blocks_.boxes_[static_cast<size_t>(question.rank)];

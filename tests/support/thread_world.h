@@ -12,7 +12,7 @@
 
 namespace trainer {
 
-// A rank that is a thread. Each thinks that it is on a host of its own.
+// A rank that is a thread. Each rank reports a host of its own.
 class ThreadWorld final : public World {
  public:
   ThreadWorld(Meeting& meeting, int rank, std::function<void()> on_finish)

@@ -6,7 +6,7 @@
 
 namespace trainer {
 
-// The device of the tests, for those that refuse, count or change some of its calls.
+// Wraps the tests' device, for devices that refuse, count or change some of its calls.
 class WrappedDevice : public Device {
  public:
   DeviceKind kind() const override { return inner_->kind(); }

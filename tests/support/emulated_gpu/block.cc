@@ -11,7 +11,7 @@ namespace {
 
 using trainer::Join;
 
-BlockRun* running = nullptr;  // by whoever holds the mutex
+BlockRun* running = nullptr;  // guarded by the mutex
 thread_local bool in_kernel = false;
 
 BlockRun& TheRun() {
@@ -27,7 +27,7 @@ bool RunKernel(const Kernel& kernel) {
   running = &run;
   in_kernel = true;
   const uint64_t blocks = uint64_t{kernel.blocks.x} * kernel.blocks.y * kernel.blocks.z;
-  // Every block once: steps of a size that has no common factor with the number of blocks.
+  // This step visits every block once, because it has no common factor with the number of blocks.
   uint64_t step = 1, b = 0;
   if (!CountsBytes()) {
     step += TheRandom().Below(blocks);

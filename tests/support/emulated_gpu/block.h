@@ -13,17 +13,17 @@ struct Kernel {
   std::function<void()> run;
 };
 
-// What is wrong is a problem, as is a block whose threads wait for each other for ever: the kernel
-// then ends with false, in the middle.
+// Runs the kernel and adds a problem for each error. If the threads of a block wait for each other
+// forever, that is a problem, too, and the function returns false without running the rest.
 bool RunKernel(const Kernel& kernel);
 
-// The hooks of the threads that run.
+// Called by running threads, through `hooks`.
 void Sync(Site site);
 void Warp(const WarpCall& call);
 
-// Whether device code is running now.
+// Returns whether this thread is running device code.
 bool InKernel();
-// "block (0, 1, 0), thread (3, 0, 0)", of the one that runs.
+// Returns the position of the running thread: "block (0, 1, 0), thread (3, 0, 0)".
 std::string DescribeThread();
 
 }  // namespace emulated_gpu

@@ -20,7 +20,7 @@ std::string Text(Site site) { return Join(site.file, ":", site.line); }
 void BlockRun::Start(const Kernel& kernel) {
   kernel_ = &kernel;
   sync_problem_ = false;
-  // A fibre may hold the address of a thread's own variables in a register.
+  // A fibre may keep the address of another host thread's thread_local variable in a register.
   if (std::exchange(host_thread_, std::this_thread::get_id()) != std::this_thread::get_id()) {
     for (auto& fiber : fibers_) fiber->Restart();
   }
@@ -62,8 +62,8 @@ bool BlockRun::Run(dim3 block) {
   return true;
 }
 
-// A fibre runs one thread after the other as long as none waits: most kernels need one fibre and
-// one switch for a block.
+// A fibre runs one thread after the other until one waits, so that most kernels need one fibre and
+// one switch per block.
 void BlockRun::Body(void* self) {
   BlockRun& run = *static_cast<BlockRun*>(self);
   for (;;) {
@@ -122,16 +122,16 @@ void BlockRun::Warp(const WarpCall& call) {
   }
   thread.call = &call;
   thread.state = State::kInWarp;
-  // What all threads take part in needs a closer look at the last of them alone.
+  // An exchange of the whole warp can complete only when its last thread arrives.
   if (call.mask == ~0u && AnyElsewhere(warp)) return Wait(State::kInWarp);
-  if (Complete(warp)) {  // the last one to come goes on at once
+  if (Complete(warp)) {  // the last thread to arrive continues at once
     ready_.erase(std::find(ready_.begin(), ready_.end(), current_));
     return;
   }
   Wait(State::kInWarp);
 }
 
-// Whether a thread of the warp neither ended nor waits in an exchange.
+// Returns whether a thread of the warp neither ended nor waits in an exchange.
 bool BlockRun::AnyElsewhere(size_t warp) const {
   for (size_t t = warp * 32; t < std::min(count_, warp * 32 + 32); ++t) {
     if (threads_[t].state != State::kDone && threads_[t].state != State::kInWarp) return true;
@@ -139,7 +139,8 @@ bool BlockRun::AnyElsewhere(size_t warp) const {
   return false;
 }
 
-// The threads of the mask that have not ended. A thread's own bit counts even where it forgot it.
+// Returns the threads of the mask that have not ended. Callers add the thread's own bit, which its
+// mask may lack.
 unsigned BlockRun::Members(size_t warp, unsigned mask) const {
   unsigned members = 0;
   for (size_t lane = 0; lane < 32 && warp * 32 + lane < count_; ++lane) {
@@ -148,7 +149,8 @@ unsigned BlockRun::Members(size_t warp, unsigned mask) const {
   return members & mask;
 }
 
-// Whether an exchange in the warp has all its members, who are then ready.
+// Completes an exchange of the warp that has all its members, and makes them ready. Returns whether
+// the current thread is ready.
 bool BlockRun::Complete(size_t warp) {
   for (size_t t = warp * 32; t < std::min(count_, warp * 32 + 32); ++t) {
     if (threads_[t].state != State::kInWarp) continue;
@@ -177,7 +179,7 @@ bool BlockRun::Complete(size_t warp) {
   return false;
 }
 
-// Exchanges that others made complete by ending.
+// Completes exchanges that waited only for threads that have ended.
 bool BlockRun::ReleaseWarps() {
   for (size_t warp = 0; warp * 32 < count_; ++warp) Complete(warp);
   return !ready_.empty();
@@ -195,7 +197,7 @@ bool BlockRun::ReleaseBarrier() {
   return true;
 }
 
-// A GPU may go on where some threads have ended, or wait in another line; no kernel may rely on it.
+// A GPU may continue if some threads have ended or wait at another line; no kernel may rely on it.
 void BlockRun::CheckBarrier() {
   const Thread* first = nullptr;
   for (const Thread& thread : threads_) {
@@ -224,7 +226,7 @@ std::string BlockRun::Describe(const Thread& thread) const {
   }
 }
 
-// One thread of each kind of waiting.
+// Describes one thread for each kind of waiting.
 std::string BlockRun::DescribeWaiting() const {
   std::string text;
   std::vector<std::pair<State, int>> named;

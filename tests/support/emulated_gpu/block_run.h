@@ -1,5 +1,5 @@
 #pragma once
-// The threads of one block, and what they wait for.
+// Runs the threads of one block, and records what they wait for.
 
 #include <deque>
 #include <memory>
@@ -14,9 +14,9 @@ namespace emulated_gpu {
 
 class BlockRun {
  public:
-  // For all blocks of one kernel.
+  // Prepares to run the blocks of one kernel.
   void Start(const Kernel& kernel);
-  // False: its threads waited for ever.
+  // Returns false if the block's threads waited forever.
   bool Run(dim3 block);
 
   // Called by the running thread.
@@ -49,8 +49,8 @@ class BlockRun {
   const Kernel* kernel_ = nullptr;
   dim3 block_;
   std::vector<Thread> threads_;
-  std::vector<size_t> order_;  // in which threads start
-  std::vector<size_t> ready_;  // threads that may go on
+  std::vector<size_t> order_;  // the order in which threads start
+  std::vector<size_t> ready_;  // threads that may continue
   size_t count_ = 0, next_ = 0, done_ = 0, at_barrier_ = 0, current_ = 0;
   bool sync_problem_ = false;
   std::thread::id host_thread_;
@@ -59,14 +59,14 @@ class BlockRun {
   Fiber* running_ = nullptr;
 };
 
-// What call `lane` of the warp gets, and each that is a member.
+// The call of each lane of a warp, and the set of lanes that take part.
 struct WarpCalls {
   const WarpCall* call[32] = {};
   unsigned members = 0;
 };
-// Gives every member its result. Returns what is wrong, or "".
+// Gives every member its result. Returns an error message, or "".
 std::string CompleteWarp(const WarpCalls& calls);
-// "__shfl_xor_sync"
+// Returns the name in CUDA, for example "__shfl_xor_sync".
 const char* NameOf(WarpOp op);
 
 }  // namespace emulated_gpu

@@ -60,8 +60,8 @@ int GraphLaunch(GraphExec exec, Stream stream);
 int GraphExecDestroy(GraphExec exec);
 int GraphDestroy(Graph graph);
 
-// 0, or the error of a call that must not be made while this thread captures. The captures are
-// invalid then.
+// Returns 0, or the error of a call that is not allowed while this thread captures; the captures
+// then become invalid.
 int RefuseInCapture(const char* call);
 
 }  // namespace emulated_gpu::calls

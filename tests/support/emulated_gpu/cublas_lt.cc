@@ -1,5 +1,5 @@
-// cuBLASLt, as its documentation says what it takes and returns. Three algorithms: one that splits
-// k and needs a workspace, one that adds in place in no fixed order, and one that takes everything.
+// cuBLASLt, with the arguments and results of its documentation. It has three algorithms: one
+// splits k and needs a workspace, one adds in place in no fixed order, and one takes everything.
 
 #include "support/emulated_gpu/cublas_lt.h"
 
@@ -54,7 +54,7 @@ uint64_t ShapeOf(const Product& p) {
   return shape;
 }
 
-// 0, or the status of operands that are not what the algorithm was chosen for.
+// Returns 0, or the status if an operand differs from what the algorithm was chosen for.
 int CheckOperands(const lt::Handle handle, const Product& p, uint64_t alignments) {
   struct Operand {
     const char* name;
@@ -92,7 +92,7 @@ int FindAlgorithms(lt::Handle handle, lt::MatmulDesc* desc, lt::MatrixLayout* a,
   Product p = {};
   if (const int status = Describe(handle, desc, a, b, c, d, &p)) return status;
   if (!IsLive(preference) || requested < 1) return lt::kInvalidValue;
-  // There is no preference for the bias. All kernels read it in vectors of 16 bytes.
+  // cuBLASLt has no alignment preference for the bias. All kernels read it in vectors of 16 bytes.
   uint64_t alignments = 16;
   for (const uint32_t alignment : preference->alignment) {
     alignments = alignments << 8 | std::min(alignment, 16u);

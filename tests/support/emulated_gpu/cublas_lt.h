@@ -1,5 +1,5 @@
 #pragma once
-// Descriptions of the emulated cuBLASLt, and the matrix product that they describe together.
+// Descriptors of the emulated cuBLASLt, and the matrix product that they describe together.
 
 #include <cstdint>
 
@@ -24,7 +24,7 @@ struct MatrixLayout {
 struct MatmulPreference {
   uint64_t workspace = 0;
   uint32_t reductions = 7;
-  uint32_t alignment[4] = {256, 256, 256, 256};  // of A, B, C, D
+  uint32_t alignment[4] = {256, 256, 256, 256};  // for A, B, C, D
 };
 
 }  // namespace trainer::cuda::cublas_lt
@@ -33,7 +33,7 @@ namespace emulated_gpu {
 
 namespace lt = trainer::cuda::cublas_lt;
 
-// Column-major: number (r, c) is at r + c * leading.
+// Column-major: element (r, c) is at r + c * leading.
 struct Layout {
   trainer::DType type;
   int64_t rows, columns, leading;
@@ -47,11 +47,12 @@ struct Product {
   bool transpose_a, transpose_b, tf32, jitter;
   float alpha, beta;
   const void *a_data, *b_data, *c_data;
-  const float* bias;  // null, or one for each row of D
+  const float* bias;  // null, or one float per row of D
   void* d_data;
 };
 
-// Fills in what descriptions say. 0, or why there is no such product.
+// Reads the descriptors into `product`. Returns 0, or the status of an invalid or unsupported
+// product.
 int Describe(lt::Handle handle, const lt::MatmulDesc* desc, const lt::MatrixLayout* a,
              const lt::MatrixLayout* b, const lt::MatrixLayout* c, const lt::MatrixLayout* d,
              Product* product);

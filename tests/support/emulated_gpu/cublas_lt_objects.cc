@@ -62,7 +62,7 @@ int Create(lt::Handle* handle) {
   return 0;
 }
 
-// Gives back an object even where the device is broken.
+// Destroys an object even if the device is broken.
 template <class T>
 int Destroy(Objects<T>& objects, T* object, const char* name) {
   const LibraryCall call = Begin(name);
@@ -196,7 +196,8 @@ int Describe(lt::Handle handle, const lt::MatmulDesc* desc, const lt::MatrixLayo
   if (!takes) return lt::kNotSupported;
   if (desc->epilogue == lt::kEpilogueDefault) return 0;
   if (desc->epilogue != lt::kEpilogueBias) return lt::kNotSupported;
-  // One number of the result's type for each row. 16 bits are not emulated: nobody uses them.
+  // The bias has one number of the result's type per row. 16-bit types are not emulated, because no
+  // caller uses them.
   const bool same = desc->bias_type == -1 || desc->bias_type == d->type;
   return same && p.d.type == trainer::DType::kF32 ? 0 : lt::kNotSupported;
 }

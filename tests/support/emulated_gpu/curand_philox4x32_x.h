@@ -1,6 +1,6 @@
 #pragma once
-// cuRAND's device function of the same header, for the emulated GPU: ten rounds of Philox4x32 on
-// the counter `c` with the key `k`, in terms of wide products.
+// cuRAND's device function from the header of this name, for the emulated GPU: ten rounds of
+// Philox4x32 on the counter `c` with the key `k`, computed with 64-bit products.
 
 #include <emulated_device_code.h>
 

@@ -1,4 +1,4 @@
-// What a machine has, and what went wrong.
+// Calls for devices, versions and errors.
 
 #include <cstdio>
 #include <cstring>
@@ -28,7 +28,7 @@ int CopyName(const std::string& name, char* to, int length) {
   return 0;
 }
 
-// What an error of a missing driver or device is, for all calls that need one.
+// Returns 0, or the error of a missing driver or device, for all calls that need one.
 int Missing() {
   if (TheOptions().driver < TheOptions().runtime / 1000 * 1000) {
     return Fail(cuda::kErrorInsufficientDriver);

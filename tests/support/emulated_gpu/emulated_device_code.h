@@ -1,10 +1,11 @@
 #pragma once
-// Device code for the host's compiler: what nvcc knows by itself and the kernels of this project
-// use. emulated_gpu runs them, see block.cc: blocks one after the other, the threads of a block as
-// fibres that really wait for each other.
+// Device code for the host's compiler: the built-ins of nvcc that the kernels of this project use.
+// emulated_gpu runs the kernels, see block.cc: blocks one after the other, the threads of a block
+// as fibres that really wait for each other.
 //
-// A __shared__ variable is a static one: the blocks of a kernel use it in turn, and a block finds
-// in it what the one before left, where a GPU has any value. That cannot be poisoned: nobody knows
+// A __shared__ variable is a static one: the blocks of a kernel use it in turn, and each block
+// finds what the previous one left, where a GPU has arbitrary values. It cannot be poisoned,
+// because the addresses of static variables of templates are unknown.
 // the addresses of static variables of templates.
 
 #include <cmath>
@@ -49,15 +50,15 @@ struct WarpCall {
   WarpOp op;
   unsigned mask;
   int argument;       // the lane, the distance, or the mask of a shuffle; the predicate of a vote
-  int width;          // of a shuffle's group of lanes
-  const void* value;  // what this thread gives, `bytes` of it
+  int width;          // lanes in each group of a shuffle
+  const void* value;  // the `bytes` that this thread gives
   void* result;
   size_t bytes;
   Site site;
 };
 
-// A kernel that is started. `run` calls it once for the thread that `at` names; its parameters are
-// the `bytes` at `parameters` during the call of the hook.
+// A kernel launch. `run` calls the kernel once, for the thread that `at` names. The kernel's
+// parameters are the `bytes` at `parameters`, which are valid during the call of the hook.
 struct KernelLaunch {
   void* stream;
   dim3 blocks, threads;
@@ -66,7 +67,7 @@ struct KernelLaunch {
   size_t bytes;
 };
 
-// Set by the emulated GPU where one is linked. `launch` throws what a launch is refused with.
+// The emulated GPU sets these if it is linked. `launch` throws if the launch is refused.
 struct Hooks {
   void (*launch)(KernelLaunch kernel) = nullptr;
   void (*sync)(Site site) = nullptr;
@@ -173,8 +174,7 @@ inline unsigned __ballot_sync(unsigned mask, int predicate, EMULATED_GPU_SITE) {
 }
 #undef EMULATED_GPU_SITE
 
-// One thread runs at a time, so that each of these is one step for the others. nvcc has the same
-// types and no more.
+// One thread runs at a time, so that each of these is atomic. The overloads are the same as nvcc's.
 #define EMULATED_GPU_ATOMIC(name, T, result)                        \
   inline T name(T* address, T value) {                              \
     return emulated_gpu::Exchange(address, static_cast<T>(result)); \

@@ -26,8 +26,8 @@ constexpr size_t kGuard = 4096;
 
 }  // namespace
 
-// Saves the registers that a call keeps on the running stack, the stack's pointer in *from, and
-// goes on with the stack `to`. swapcontext() does the same with two system calls, 100 times slower.
+// Pushes the callee-saved registers, stores the stack pointer in *from, and continues on the stack
+// `to`. swapcontext() does the same with two system calls, 100 times slower.
 extern "C" void emulated_gpu_switch(void** from, void* to);
 asm(R"(
   .text
@@ -83,8 +83,8 @@ void Fiber::Restart() {
   __asan_unpoison_memory_region(stack_, kStack);
   own_fake_ = nullptr;
 #endif
-  // What emulated_gpu_switch pops: r15, r14, r13, r12, rbx, rbp and where it returns to. The
-  // function there finds a stack pointer that is a multiple of 16.
+  // emulated_gpu_switch pops r15, r14, r13, r12, rbx, rbp and the return address. The function at
+  // that address starts with a stack pointer that is a multiple of 16.
   auto* const top = reinterpret_cast<uint64_t*>(stack_ + kStack - 64);
   auto* const frame = top - 7;
   std::memset(frame, 0, 7 * sizeof(*frame));

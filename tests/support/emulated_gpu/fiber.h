@@ -1,5 +1,5 @@
 #pragma once
-// Functions on stacks of their own, which stop and go on.
+// Functions with stacks of their own, which can stop and resume.
 
 #include <cstddef>
 
@@ -13,11 +13,12 @@ class Fiber {
   Fiber(const Fiber&) = delete;
   Fiber& operator=(const Fiber&) = delete;
 
-  // Goes on where the body stopped, and returns when it stops again.
+  // Continues where the body stopped, and returns when it stops again.
   void Resume();
   // Called by the body.
   void Stop();
-  // The next Resume() starts the body anew. What was on the stack is forgotten, not destroyed.
+  // Makes the next Resume() start the body anew. The content of the stack is dropped, not
+  // destroyed.
   void Restart();
 
  private:
@@ -26,8 +27,8 @@ class Fiber {
   void (*body_)(void*);
   void* argument_;
   char* stack_;
-  void *own_ = nullptr, *caller_ = nullptr;  // the stack pointers of those who wait
-  // What AddressSanitizer wants to know.
+  void *own_ = nullptr, *caller_ = nullptr;  // saved stack pointers
+  // Needed by AddressSanitizer.
   void *own_fake_ = nullptr, *caller_fake_ = nullptr;
   const void* caller_bottom_ = nullptr;
   size_t caller_size_ = 0;

@@ -1,4 +1,4 @@
-// Streams that are captured, and graphs made of that.
+// Stream capture, and the graphs that it creates.
 
 #include <algorithm>
 #include <memory>
@@ -40,7 +40,7 @@ void Destroy(T* handle) {
   std::erase_if(Live<T>(), [&](const auto& it) { return it.get() == handle; });
 }
 
-// One of the orders that the nodes allow.
+// Returns a random order that the nodes allow.
 std::vector<size_t> AnyOrder(const Nodes& nodes) {
   std::vector<size_t> order, waits(nodes.size()), ready;
   std::vector<std::vector<size_t>> before(nodes.size());
@@ -66,13 +66,13 @@ bool HasEvents(const Nodes& nodes) {
   });
 }
 
-// Of each launch of a graph that nobody looks into.
+// Runs a graph that was launched in a capture, as one piece of work.
 void RunNodes(const Nodes& nodes) {
   for (const size_t n : AnyOrder(nodes)) Run(nodes[n].work);
 }
 
-// Node by node, so that others go on between two of them. An event of a node is recorded by this
-// launch from now on; it is reached when the node is.
+// Queues node by node, so that other streams can run between two of them. From now on the event of
+// a node belongs to this launch; it is reached when the node is.
 void QueueNodes(CUstream_st* stream, const std::shared_ptr<const Nodes>& nodes) {
   for (const size_t n : AnyOrder(*nodes)) {
     const GraphNode& node = (*nodes)[n];
@@ -98,7 +98,7 @@ int CheckEvents(const Nodes& nodes) {
   return 0;
 }
 
-// Whether every node comes before what the origin does next.
+// Returns whether the origin's next work depends on every node.
 bool AllJoined(const Capture& capture) {
   std::vector<bool> joined(capture.nodes.size());
   std::vector<size_t> left = capture.origin->frontier;
@@ -195,7 +195,7 @@ int GraphLaunch(GraphExec exec, Stream stream) {
     }
     return Queue(stream, {.run = [nodes = exec->nodes] { RunNodes(*nodes); }});
   }
-  // Launches of one graph come after each other.
+  // Launches of one graph run one after the other.
   Queue(stream, {.after = std::exchange(exec->last, std::make_shared<Moment>())});
   QueueNodes(stream, exec->nodes);
   return Queue(stream, {.reached = exec->last});

@@ -1,4 +1,4 @@
-// Kernels that are started, and the table of the runtime.
+// Kernel launches.
 
 #include <cstring>
 
@@ -28,12 +28,12 @@ int CheckSize(dim3 blocks, dim3 threads) {
   return 0;
 }
 
-// Heap, stacks and libraries of a program lie above it; AddressSanitizer's own memory, which two
-// small numbers side by side may look like an address of, lies below.
+// The heap, stacks and libraries of a program are above it. AddressSanitizer's own memory is below
+// it; two adjacent small numbers may look like an address there.
 constexpr uintptr_t kLowestHost = uintptr_t{5} << 44;
 
-// A kernel gets no address of the host but of page-locked memory. The first word is the kernel's
-// own address; an uninitialised member may look like an address, too: it should have a value.
+// A kernel must get no host address except of page-locked memory. The first word is the kernel's
+// own address. An uninitialised member may also look like an address: it should have a value.
 void CheckParameters(const KernelLaunch& launch) {
   for (size_t at = sizeof(void*); at + sizeof(void*) <= launch.bytes; at += sizeof(void*)) {
     void* word;

@@ -1,5 +1,5 @@
 #pragma once
-// What the emulated cuBLASLt and cuDNN share.
+// Shared by the emulated libraries.
 
 #include <cstddef>
 #include <cstring>
@@ -13,8 +13,8 @@
 
 namespace emulated_gpu {
 
-// A call of a library: holds the mutex, counts. status(): what the call returns at once, 0 where it
-// goes on: an injected status, or the ones given here where a test refuses the call or the device
+// A call of a library: it holds the mutex and counts. status() is what the call must return at
+// once, or 0: an injected status, `refused` if a test refuses the call, or `broken` if the device
 // is broken.
 class LibraryCall {
  public:
@@ -26,7 +26,7 @@ class LibraryCall {
   int status_;
 };
 
-// Objects that a library made, so that others are told apart.
+// The objects that a library created, to recognise invalid handles.
 template <class T>
 class Objects {
  public:
@@ -45,18 +45,19 @@ class Objects {
   std::vector<std::unique_ptr<T>> live_;
 };
 
-// Whether the `bytes` there are in one allocation of the device: a problem where not.
+// Returns whether the `bytes` at `memory` are in one allocation of the device. Adds a problem if
+// not.
 bool IsOperand(int device, const void* memory, size_t bytes, const std::string& what);
 
-// Whether a workspace is at a multiple of 256 bytes, as cublasLtMatmul needs it and as cudaMalloc
-// gives it to cuDNN: a problem where not.
+// Returns whether a workspace is aligned to 256 bytes, as cublasLtMatmul needs it and as cudaMalloc
+// gives it to cuDNN. Adds a problem if not.
 bool IsWorkspaceAligned(const void* workspace, const std::string& what);
 
-// Whether the calling thread uses the device that the library's handle was made for: a problem
-// where not, as the library would then start its kernels on another device.
+// Returns whether the calling thread uses the device of the library's handle. Adds a problem if
+// not, because the library would then start its kernels on another device.
 bool IsCurrent(int device, const std::string& what);
 
-// A number of a matrix or tensor in memory, as float.
+// Loads or stores an element of a matrix or tensor as float.
 inline float LoadAt(trainer::DType type, const void* data, int64_t index) {
   return trainer::DispatchDtype(type, [&](auto tag) {
     return trainer::Load(static_cast<const typename decltype(tag)::Type*>(data)[index]);
@@ -68,9 +69,10 @@ inline void StoreAt(trainer::DType type, void* data, int64_t index, float value)
   });
 }
 
-// With 10 bits of fraction, as tensor cores read f32 numbers where that is allowed.
+// Returns the value with 10 bits of fraction, as tensor cores read f32 numbers where TF32 is
+// allowed.
 float RoundToTf32(float value);
-// The value or its neighbour, by chance: a sum in an order that nobody knows.
+// Returns the value or one of its neighbours at random, like a sum in an unknown order.
 float Jitter(float value);
 
 }  // namespace emulated_gpu

@@ -26,7 +26,7 @@ constexpr size_t kPage = 4096, kAlignment = 256;
 constexpr size_t kRegion = size_t{1} << 40;
 
 struct Memory {
-  char* region;  // addresses of no access, handed out once
+  char* region;  // inaccessible addresses, each handed out once
   size_t used = 0;
   std::map<uintptr_t, Allocation> device, host;  // by the first address
   std::map<int, size_t> allocated;
@@ -95,7 +95,8 @@ void* AllocateDevice(int device, size_t bytes) {
   memory.used += mapped + kPage;
   Allocation a{mapping + mapped - rounded, bytes, device, mapping, mapped, false};
   // Memory is opened and closed around each kernel. The system does that page by page, which took
-  // nearly all the time of large nets with pages of 4 KiB. Where it has no huge ones, this fails.
+  // nearly all the time of large nets with pages of 4 KiB. On systems without huge pages, this
+  // fails.
   madvise(mapping, mapped, MADV_HUGEPAGE);
   Protect(a, true);
   std::memset(mapping, 0xff, mapped);

@@ -9,41 +9,42 @@ namespace emulated_gpu {
 struct Allocation {
   char* memory;
   size_t bytes;
-  int device;     // -1: of the host
+  int device;     // -1: host
   char* mapping;  // pages around it
   size_t mapped;
   bool open;
-  bool registered = false;  // of the host: somebody else's, who page-locked it
+  bool registered = false;  // host memory that RegisterHost page-locked
 };
 
-// Null where the device has not as much left. Filled with 0xFF, at the end of its pages as far as
-// an alignment to 256 allows.
+// Returns null if not enough memory is left. Memory is filled with 0xFF; device memory ends as
+// close to the end of its pages as an alignment to 256 allows.
 void* AllocateDevice(int device, size_t bytes);
 void* AllocateHost(size_t bytes);
-// The allocation that holds the address; null without one.
+// Returns the allocation that holds the address, or null.
 const Allocation* FindDevice(const void* address);
 const Allocation* FindHost(const void* address);
-// By address.
+// Calls `f` for each allocation in the order of addresses.
 void ForDeviceAllocations(const std::function<void(const Allocation&)>& f);
-// `memory` must be what Allocate returned. Says what was written around it.
+// Frees `memory`, which the Allocate function must have returned. Adds a problem if device code
+// wrote around it.
 void FreeDeviceMemory(void* memory);
 void FreeHostMemory(void* memory);
-// Memory of the host from elsewhere counts as page-locked from here on, and no longer. Whether none
-// of it was, or `memory` was what was registered.
+// RegisterHost page-locks host memory from another allocator until UnregisterHost. The first
+// returns false if some of it was page-locked already, the second if `memory` was not registered.
 bool RegisterHost(void* memory, size_t bytes);
 bool UnregisterHost(void* memory);
-// Whether it may be an address of a device's memory, allocated or not.
+// Returns whether the address belongs to the range of device memory, allocated or not.
 bool IsDeviceAddress(const void* address);
-// Whether host memory is mapped there that is not page-locked.
+// Returns whether host memory is mapped at the address that is not page-locked.
 bool IsPageable(const void* address);
 size_t FreeBytes(int device);
 
-// Makes the memory of the devices in the set (bit n: device n) accessible and that of all others
-// not.
+// Makes the memory of the devices in the set (bit n: device n) accessible and all other device
+// memory inaccessible.
 void OpenDevices(unsigned devices);
 
-// "address 0x7f.. , 12 bytes behind an allocation of 256 bytes" for messages
-class DeviceAccess {  // until its end, and then of none
+// Makes the memory of `devices` accessible until its end, and then closes all device memory.
+class DeviceAccess {
  public:
   explicit DeviceAccess(unsigned devices) { OpenDevices(devices); }
   ~DeviceAccess() { OpenDevices(0); }

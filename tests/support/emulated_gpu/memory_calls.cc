@@ -14,7 +14,7 @@ namespace {
 using trainer::Join;
 namespace cuda = trainer::cuda;
 
-// 0, or the error of a call that uses `bytes` of a device's memory.
+// Returns 0, or the error of a call that uses `bytes` of a device's memory.
 int CheckDeviceRange(const void* memory, size_t bytes, const char* what) {
   const Allocation* const a = FindDevice(memory);
   if (a == nullptr) {
@@ -63,7 +63,7 @@ void CountCopy(size_t bytes) {
   TheCounters().copied_bytes += static_cast<int64_t>(bytes);
 }
 
-// The bytes are read now.
+// Reads the bytes at once.
 int QueueStagedCopy(void* to, const void* from, size_t bytes, Stream stream) {
   auto staged = std::make_shared<std::string>(static_cast<const char*>(from), bytes);
   return Queue(stream, {.run = [=] { std::memcpy(to, staged->data(), bytes); },

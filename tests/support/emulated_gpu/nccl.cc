@@ -1,7 +1,7 @@
-// NCCL between processes of this machine: ranks meet in a block of shared memory. An operation is
-// two pieces of work on its stream: the numbers are laid out for the others, and when all have done
-// that they are added, in the order of the ranks. Between the two the stream is blocked, and other
-// streams go on, as on a GPU.
+// NCCL between processes of this machine: the ranks share a block of memory. An operation is two
+// pieces of work on its stream: the first copies the rank's numbers to the block, the second waits
+// for all ranks to do so and adds the numbers in the order of the ranks. While it waits, the stream
+// is blocked and other streams continue, as on a GPU.
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -21,9 +21,9 @@
 namespace {
 
 constexpr int kMaxRanks = 8;
-constexpr size_t kSlot = size_t{1} << 24;  // floats of one operation, at most
+constexpr size_t kSlot = size_t{1} << 24;  // most floats of one operation
 
-// Zero at first. Pages that nobody touches take no memory.
+// Initially zero. Untouched pages take no memory.
 struct Block {
   std::atomic<int> joined, left;
   std::atomic<bool> aborted;
@@ -54,7 +54,7 @@ using trainer::cuda::Nccl;
 using trainer::cuda::Stream;
 namespace nccl = trainer::cuda::nccl;
 
-// Live on: work that is queued may still use them.
+// Communicators are never deleted: queued work may still use them.
 Objects<ncclComm>& Comms() {
   static auto* const comms = new Objects<ncclComm>;
   return *comms;
@@ -83,7 +83,7 @@ const char* GetErrorString(int result) {
 int GetUniqueId(nccl::UniqueId* id) {
   const NcclCall call("ncclGetUniqueId");
   if (call.status() != 0) return call.status();
-  const int fd = memfd_create("emulated_nccl", 0);  // for as long as the process lives
+  const int fd = memfd_create("emulated_nccl", 0);  // open as long as the process lives
   if (fd < 0 || ftruncate(fd, sizeof(Block)) != 0) return nccl::kSystemError;
   const Id own = {getpid(), fd};
   std::memcpy(id->bytes, &own, sizeof(own));
@@ -140,7 +140,7 @@ int CommGetAsyncError(ncclComm* comm, int* result) {
   return 0;
 }
 
-// Whether all ranks have laid out operation `number`, or added it.
+// Returns whether all ranks have reached operation `number` in `what`, or one has aborted.
 bool AllHave(const ncclComm& comm, std::atomic<uint64_t> Block::Rank::*what, uint64_t number) {
   if (comm.block->aborted) return true;
   for (int r = 0; r < comm.count; ++r) {

@@ -1,4 +1,4 @@
-// NVML of the emulated machine, as its options say.
+// The emulated machine's NVML, which reports the values of its options.
 
 #include <cstdio>
 #include <cstring>
@@ -15,7 +15,7 @@ namespace nvml = trainer::cuda::nvml;
 
 constexpr int kUninitialized = 1, kNotFound = 6;
 
-// A GPU by its number, counted from 1 as null is none.
+// A handle is the GPU's number, counted from 1 because null is invalid.
 nvml::Device HandleOf(int device) {
   return reinterpret_cast<nvml::Device>(static_cast<uintptr_t>(device) + 1);
 }

@@ -1,4 +1,4 @@
-// Brings the emulated GPU into a program that links this file.
+// Registers the emulated GPU in each program that links this file.
 
 #include "support/emulated_gpu/block.h"
 #include "support/emulated_gpu/calls.h"

@@ -16,11 +16,11 @@ using trainer::Join;
 
 struct sigaction previous;
 
-// Of the error code that x86 gives for a page.
+// The bit for writes in the error code of an x86 page fault.
 constexpr greg_t kWriteFault = 2;
 
-// Not safe in a signal's handler in general: the process ends here in any case, and it was not in
-// the middle of an allocation, since that touches no memory of a device.
+// Not safe in a signal handler in general, but the process ends here in any case, and it was not in
+// the middle of an allocation, since that touches no device memory.
 void Explain(int, siginfo_t* info, void* context) {
   const auto& registers = static_cast<const ucontext_t*>(context)->uc_mcontext.gregs;
   const bool writes = (registers[REG_ERR] & kWriteFault) != 0;

@@ -1,14 +1,14 @@
 #pragma once
-// Says on stderr what happened where somebody touches memory of a device that he may not.
+// Explains on stderr each forbidden access to device memory.
 
 #include <string>
 
 namespace emulated_gpu {
 
-// From now on. What other handlers do with SIGSEGV they do behind that line.
+// Handles SIGSEGV from now on. The handler that was installed before runs after the explanation.
 void ExplainSegfaults();
 
-// "12 bytes into an allocation of 256 bytes"
+// Returns the position of the address: "12 bytes into an allocation of 256 bytes".
 std::string DescribeAddress(const void* address);
 
 }  // namespace emulated_gpu

@@ -30,14 +30,14 @@ struct State {
 };
 
 State& Get() {
-  static State* const state = new State;  // lives on for what other static objects queue and free
+  static State* const state = new State;  // never destroyed: other static objects may use it
   return *state;
 }
 
 thread_local int last_error = 0;
 thread_local int current_device = 0;
 
-// The error of this call, 0 without one. A breakdown lets it succeed.
+// Returns the error of this call, or 0. A call with an injected breakdown succeeds.
 int Inject(CallKind kind) {
   State& state = Get();
   int error = 0;
@@ -116,7 +116,7 @@ void SetCurrentDevice(int device) { current_device = device; }
 
 namespace state_internal {
 
-// The part of Reset that concerns what lies here.
+// Resets the state in this file.
 void ResetState(const Options& options) {
   State& state = Get();
   state.options = options;

@@ -1,5 +1,5 @@
 #pragma once
-// What all parts of the emulated GPU share. Everything is guarded by one mutex.
+// The state that all parts of the emulated GPU share. One mutex guards all of it.
 
 #include <cstdint>
 #include <mutex>
@@ -11,11 +11,11 @@ namespace emulated_gpu {
 
 std::recursive_mutex& Mutex();
 
-// Random numbers that depend on the seed alone.
+// Random numbers that depend only on the seed.
 class Random {
  public:
   uint64_t Next();
-  // In [0, n)
+  // Returns a number in [0, n).
   uint64_t Below(uint64_t n) { return Next() % n; }
   void Seed(uint64_t seed) { state_ = seed * 0x9e3779b97f4a7c15u + 1; }
 
@@ -25,26 +25,27 @@ class Random {
 Random& TheRandom();
 
 const Options& TheOptions();
-// Of a device that was there before a Reset took it away, those of none: no memory.
+// Returns options without memory for a device that a Reset removed.
 const DeviceOptions& OptionsOf(int device);
 Counters& TheCounters();
 bool CountsBytes();
 void AddProblem(const std::string& sentence);
 
-// The error numbers of the CUDA runtime that the emulator gives and nobody else names.
+// The error numbers of the CUDA runtime that only the emulator uses.
 inline constexpr int kInvalidValue = 1, kInvalidConfiguration = 9, kInvalidMemcpyDirection = 21,
                      kInvalidResourceHandle = 400, kIllegalState = 401, kLaunchFailure = 719,
                      kCaptureUnsupported = 900, kCaptureInvalidated = 901, kCaptureMerge = 902,
                      kCaptureUnmatched = 903, kCaptureUnjoined = 904, kCaptureIsolation = 905,
                      kCapturedEvent = 907, kCaptureWrongThread = 908;
 
-// Holds the mutex during a call of the runtime, and gives the error that it must end with: an
-// injected one, that of a broken device, or 0.
+// Holds the mutex during a call of the runtime, and the error that the call must return: an
+// injected one, the error of a broken device, or 0.
 class Call {
  public:
   explicit Call(CallKind kind);
   int error() const { return error_; }
-  // For calls that give back: they do that on a broken device, too, and return its error.
+  // Returns whether a call that frees something must not do so: on a broken device it still frees,
+  // and returns the device's error.
   bool Refused() const;
 
  private:
@@ -52,15 +53,15 @@ class Call {
   int error_;
 };
 
-// Sets the thread's last error.
+// Sets the thread's last error and returns it.
 int Fail(int error);
-// The same, and a problem.
+// Also adds a problem.
 int Fail(int error, const std::string& sentence);
 int LastError(bool clear);
-// From now on all calls return it; of an earlier one, that stays.
+// Makes all calls return `error` from now on, unless the device is broken already.
 void Break(int error);
 int Broken();
-// What InjectBreakdown left for the next call that waits becomes sticky.
+// Makes the error sticky that InjectBreakdown left for the next call that waits.
 void NoticeBreakdown();
 
 int CurrentDevice();

@@ -14,10 +14,10 @@ using trainer::Join;
 uint64_t most_blocks = kManyBlocks;
 
 struct Streams {
-  std::vector<std::unique_ptr<CUstream_st>> streams;  // those destroyed too, until they are idle
+  std::vector<std::unique_ptr<CUstream_st>> streams;  // with destroyed ones, until they are idle
   std::vector<std::unique_ptr<CUevent_st>> events;
   std::vector<std::shared_ptr<Capture>> captures;
-  double milliseconds = 0;  // moves on with each piece of work
+  double milliseconds = 0;  // advances with each piece of work
 };
 
 Streams& Get() {
@@ -28,7 +28,7 @@ Streams& Get() {
 bool IsBlocked(const CUstream_st& stream) {
   const Work& work = stream.queue.front();
   if (work.after != nullptr && !work.after->reached) return true;
-  return Broken() == 0 && work.ready && !work.ready();  // a lost GPU waits for nobody
+  return Broken() == 0 && work.ready && !work.ready();  // a broken GPU does not wait
 }
 
 void RunFront(CUstream_st& stream) {
@@ -42,7 +42,7 @@ void RunFront(CUstream_st& stream) {
   work.reached->milliseconds = Get().milliseconds;
 }
 
-// What another process keeps from running is looked at again a little later.
+// Waits a little before work that another process blocks is checked again.
 void WaitForOthers() { std::this_thread::sleep_for(std::chrono::microseconds(50)); }
 
 bool RunAny() {
@@ -55,7 +55,7 @@ bool RunAny() {
   return true;
 }
 
-// Runs a piece that the stream waits for, or its first one.
+// Runs the stream's first piece, or one that it waits for.
 void RunNeeded(CUstream_st* stream) {
   while (IsBlocked(*stream)) {
     const Work& work = stream->queue.front();
@@ -73,7 +73,7 @@ void DropDestroyed() {
                 [](const auto& stream) { return stream->destroyed && stream->queue.empty(); });
 }
 
-// Half of all waits run no more than they need, the others anything.
+// Half of all waits, at random, run only what they need; the others run anything.
 template <class Done>
 void RunUntil(CUstream_st* stream, const Done& done) {
   const bool lazy = TheRandom().Below(2) == 0;

@@ -26,16 +26,16 @@ struct Moment {
 };
 using MomentPointer = std::shared_ptr<Moment>;
 
-// A piece of what a stream does, in order: waits for a moment, and for another process; runs a
-// function or a graph, reaches a moment. Any of them may be missing.
+// A piece of a stream's work. In order: it waits for a moment and for another process, runs a
+// function or a graph, and reaches a moment. Each of these may be missing.
 struct Work {
   MomentPointer after = nullptr;
   std::function<bool()> ready = nullptr;
   std::function<void()> run = nullptr;
-  std::function<void()> instead = nullptr;    // where SetMostBlocks forbids to run it
+  std::function<void()> instead = nullptr;    // if SetMostBlocks forbids `run`
   unsigned devices = 0;                       // whose memory it uses
-  uint64_t blocks = 0;                        // of a kernel; kManyBlocks of a library's call
-  int64_t read_bytes = 0, written_bytes = 0;  // operands in device memory, but for a kernel's
+  uint64_t blocks = 0;                        // of a kernel; kManyBlocks for a library call
+  int64_t read_bytes = 0, written_bytes = 0;  // operands in device memory, except a kernel's
   MomentPointer reached = nullptr;
 };
 
@@ -43,11 +43,11 @@ struct GraphNode {
   Work work;
   std::vector<size_t> after;      // nodes
   CUevent_st* records = nullptr;  // instead of work: an event that each launch records
-  CUevent_st* awaits = nullptr;   // or one that each launch waits for, as it is then
+  CUevent_st* awaits = nullptr;   // or an event whose latest record each launch waits for
 };
 using Nodes = std::vector<GraphNode>;
 
-// A recording. Streams that wait for its events take part.
+// A stream capture. Streams that wait for its events join it.
 struct Capture {
   CUstream_st* origin;
   std::thread::id thread;
@@ -63,7 +63,7 @@ struct CUstream_st {
   bool destroyed = false;
   std::deque<emulated_gpu::Work> queue;
   std::shared_ptr<emulated_gpu::Capture> capture;
-  std::vector<size_t> frontier;  // the captured nodes that the next one comes after
+  std::vector<size_t> frontier;  // the captured nodes that the next one depends on
 };
 
 struct CUevent_st {
@@ -78,40 +78,40 @@ namespace emulated_gpu {
 
 CUstream_st* CreateStream(int device);
 CUevent_st* CreateEvent(int device, bool timing);
-// The work goes on; memory is kept until it is done.
+// Its queued work still runs; the memory is kept until then.
 void DestroyStream(CUstream_st* stream);
 void DestroyEvent(CUevent_st* event);
 
-// 0, or the error of a call that gets this handle, which is a problem then.
+// Returns 0, or adds a problem and returns the error of a call that gets this handle.
 int CheckStream(const void* stream, const char* call);
 int CheckEvent(const void* event, const char* call);
 bool IsEvent(const void* event);
 
-// Queues the work, or records it where the stream is captured: then 0, or the error of a capture
-// that is invalid.
+// Queues the work, or records it if the stream is captured. Returns 0, or the error of an invalid
+// capture.
 int Queue(CUstream_st* stream, Work work);
 // Records a node in the stream's capture, as Queue does.
 int QueueNode(CUstream_st* stream, GraphNode node);
 
-// Counts the work's operands and does it, or what is done instead. The memory of its
-// devices alone can be reached then.
+// Counts the work's operands and runs `run` or `instead`. Only the memory of its devices is
+// accessible then.
 void Run(const Work& work);
 
-// Runs what any order allows until all of the stream's work is done, the moment is reached, or all
-// of the device's work (-1: of all devices) is.
+// Runs work in any allowed order until all of the stream's work is done, the moment is reached, or
+// all of the device's work (-1: of all devices) is done.
 void FinishStream(CUstream_st* stream);
 void FinishMoment(const Moment& moment);
 void FinishDevice(int device);
-// Runs one piece of any stream, perhaps.
+// Runs one piece of any stream, or nothing, at random.
 void MakeProgress();
 bool IsIdle(const CUstream_st* stream);
 
-// Makes all captures of this thread invalid, those that are not relaxed: a call that would break
-// them was made. Whether there were any.
+// Invalidates the captures of this thread that are not relaxed, because of a call that would break
+// them. Returns whether there were any.
 bool InvalidateCaptures();
-// The captures that run.
+// Returns the captures in progress.
 std::vector<std::shared_ptr<Capture>>& Captures();
-// No stream takes part any more.
+// Removes all streams from the capture and ends it.
 void EndCapture(const std::shared_ptr<Capture>& capture);
 
 }  // namespace emulated_gpu

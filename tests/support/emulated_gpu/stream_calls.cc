@@ -10,7 +10,7 @@ namespace {
 using trainer::Join;
 namespace cuda = trainer::cuda;
 
-// A call that waits for a captured stream, or asks for its state.
+// Refuses a call that waits for a captured stream or queries it.
 int RefuseCaptured(Stream stream, const char* call) {
   if (stream->capture == nullptr) return RefuseInCapture(call);
   stream->capture->invalid = true;
@@ -23,7 +23,7 @@ int RefuseCaptured(Event event, const char* call) {
   return Fail(kCapturedEvent, Join(call, " of an event that was recorded in a capture"));
 }
 
-// What the flag for events of others makes of a call that is not captured.
+// Refuses a call with the flag for external events if the stream is not captured.
 int RefuseOutsideCapture(Stream stream, const char* call) {
   if (stream->capture != nullptr) return 0;
   return Fail(kInvalidValue, Join(call, " of an external event, on a stream that is not captured"));
@@ -35,7 +35,7 @@ void Append(std::vector<size_t>& to, const std::vector<size_t>& nodes) {
   to.insert(to.end(), nodes.begin(), nodes.end());
 }
 
-// The stream takes part in the capture that the event was recorded in.
+// Makes the stream join the capture that the event was recorded in.
 int WaitInCapture(Stream stream, Event event) {
   if (event->capture == nullptr) {
     if (event->moment == nullptr) return 0;

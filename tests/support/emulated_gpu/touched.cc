@@ -24,7 +24,7 @@ struct Counting {
   std::vector<Mapping> mappings;  // by address
   int64_t read = 0, written = 0;  // pages
 };
-Counting counting;  // of whoever holds the mutex
+Counting counting;  // guarded by the mutex
 
 }  // namespace
 

@@ -1,4 +1,4 @@
-// Shuffles and votes of 32 threads that all arrived.
+// Shuffles and votes of a warp whose members have all arrived.
 
 #include <cstring>
 
@@ -8,7 +8,7 @@
 namespace emulated_gpu {
 namespace {
 
-// The lane whose value a shuffle gives `lane`, or its own.
+// Returns the lane whose value a shuffle gives `lane`, or `lane` itself.
 int Source(const WarpCall& call, int lane) {
   const int begin = lane & ~(call.width - 1), end = begin + call.width;
   int from = lane;

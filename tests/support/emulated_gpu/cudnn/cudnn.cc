@@ -42,7 +42,7 @@ AlgoPerf Result(const AlgorithmRule& rule, const Convolution& conv, int math_typ
   return result;
 }
 
-// All algorithms, those that work first; f32 by tensor cores and without them where both may be.
+// Returns all algorithms, first the ones that work; with TF32 allowed, each also without it.
 std::vector<AlgoPerf> AllResults(const Convolution& conv) {
   std::vector<AlgoPerf> results;
   for (const AlgorithmRule& rule : AlgorithmsOf(conv.direction)) {
@@ -63,7 +63,7 @@ int Give(const std::vector<AlgoPerf>& all, int requested, int* returned, AlgoPer
   return 0;
 }
 
-// 0, or the status of operands that are not there or not aligned as kernels want them.
+// Returns 0, or the status if an operand is missing or not aligned as kernels need it.
 int CheckOperands(Handle handle, const Convolving& what) {
   const Convolution& c = what.conv;
   const int64_t x = c.InCount(), w = c.FilterCount(), y = c.OutCount();
@@ -108,8 +108,8 @@ Operands OperandsOf(const Convolving& what) {
   return {static_cast<int64_t>(c.Bytes(read)), static_cast<int64_t>(c.Bytes(result))};
 }
 
-// Queues it, with an algorithm that takes it and enough workspace, or says why not. It needs
-// `more_workspace` beyond what the algorithm does.
+// Queues the convolution if the algorithm takes it and the workspace is large enough, else returns
+// the status. It needs `more_workspace` bytes beyond the algorithm's own need.
 int Run(Handle handle, Convolving what, int algo, void* workspace, size_t workspace_bytes,
         size_t more_workspace = 0) {
   const AlgorithmRule* const rule = FindAlgorithm(what.conv.direction, algo);
@@ -135,8 +135,8 @@ int Run(Handle handle, Convolving what, int algo, void* workspace, size_t worksp
     Convolve(what);
   };
   const Operands bytes = OperandsOf(what);
-  // In place of what is not computed: NaN where the weights of a forward convolution are that and
-  // it keeps NaN; else positive numbers, which a ReLU lets through.
+  // The result if nothing is computed: NaN if the weights of a forward convolution are NaN and it
+  // keeps NaN; else positive numbers, which pass a ReLU.
   const auto skip = [=] {
     constexpr int kNan = 0xff, kPositive = 0x3c;  // in each byte of any storage type
     const bool is_nan = std::isnan(LoadAt(what.conv.type, what.second, 0));
@@ -193,7 +193,7 @@ int StartConvolution(Direction direction, Handle handle, const void* alpha, Tens
   return Run(handle, what, algo, workspace, workspace_bytes);
 }
 
-// Measures: waits, and overwrites the result and the workspace.
+// Waits for the measurement, and overwrites the result and the workspace.
 int MeasureAlgorithms(Direction direction, Handle handle, Tensor x, Filter w, Conv conv, Tensor y,
                       const void* first, const void* second, void* result, int requested,
                       int* returned, AlgoPerf* results, void* workspace, size_t workspace_bytes) {

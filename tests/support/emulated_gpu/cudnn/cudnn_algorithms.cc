@@ -1,5 +1,5 @@
-// Which algorithms cuDNN 9 has for a convolution: a part of the tables in its documentation, chosen
-// so that every reason to refuse one is there.
+// The algorithms of cuDNN 9 for a convolution: a part of the tables in its documentation, chosen so
+// that it has every reason to refuse one.
 
 #include <algorithm>
 
@@ -50,7 +50,7 @@ int Takes(const AlgorithmRule& rule, const Convolution& conv) {
     takes = takes && conv.axes == 2 && conv.kernel[1] == 3 && conv.kernel[2] == 3 &&
             all(conv.stride, 1) && all(conv.dilation, 1);
   }
-  // Tensor cores alone compute with bfloat16.
+  // Only tensor cores compute with bfloat16.
   if (conv.type == trainer::DType::kBF16 && conv.math_type == cudnn::kFmaMath) takes = false;
   return takes ? 0 : Refuse(cudnn::kNotSupported, "the algorithm does not take this convolution");
 }

@@ -16,7 +16,7 @@ int ListAlgorithms(Direction direction, Handle handle, Tensor x, Filter w, Conv 
                    int requested, int* returned, AlgoPerf* results);
 int SizeWorkspace(Direction direction, Handle handle, Tensor x, Filter w, Conv conv, Tensor y,
                   int algo, size_t* bytes);
-// Measures: waits, and overwrites the result and the workspace.
+// Waits for the measurement, and overwrites the result and the workspace.
 int MeasureAlgorithms(Direction direction, Handle handle, Tensor x, Filter w, Conv conv, Tensor y,
                       const void* first, const void* second, void* result, int requested,
                       int* returned, AlgoPerf* results, void* workspace, size_t workspace_bytes);

@@ -10,7 +10,7 @@ namespace {
 
 using At = int64_t[3];
 
-// Where numbers of (outer, channel, spatial...) are: the elements from one to the next.
+// The strides, in elements, of an array with axes (outer, channel, spatial...).
 struct Strides {
   int64_t outer, channel, pixel;
   At lengths;
@@ -102,7 +102,8 @@ class Loops {
     const float value = trainer::Load(stored);
     return c_.tf32 ? RoundToTf32(value) : value;
   }
-  // The pixel of the input that the output's pixel `out` reads with `tap`; false in the padding.
+  // Sets `in` to the input pixel that output pixel `out` reads with `tap`. Returns false in the
+  // padding.
   bool Input(const At& out, const At& tap, At& in) const {
     for (int axis = 0; axis < 3; ++axis) {
       in[axis] = out[axis] * c_.stride[axis] - c_.pad[axis] + tap[axis] * c_.dilation[axis];
@@ -117,7 +118,7 @@ class Loops {
   const T *first_, *second_;
 };
 
-// result[at] = alpha * sum + beta * result[at], with all that a fused call adds.
+// result[at] = alpha * sum + beta * result[at], plus all that a fused call adds.
 template <class T>
 void Finish(const Convolving& what, double sum, int64_t at, int64_t channel) {
   T& result = static_cast<T*>(what.result)[at];

@@ -58,7 +58,7 @@ int Create(T** object) {
   return call.status();
 }
 
-// Gives back an object even where the device is broken.
+// Destroys an object even if the device is broken.
 template <class T>
 int Destroy(T* object) {
   const LibraryCall call = Begin("cudnnDestroy");
@@ -84,7 +84,7 @@ int SetStream(CudnnTable::Handle handle, trainer::cuda::Stream stream) {
   return 0;
 }
 
-// Of a tensor or a filter: both have the same members.
+// Sets a tensor or a filter: both have the same members.
 template <class T>
 int SetNd(T* object, const char* call_name, int format, int type, int axes, const int* dims) {
   const LibraryCall call = Begin(call_name);
@@ -164,7 +164,8 @@ int SetActivation(CudnnTable::Activation activation, int mode, int nan, double) 
   return 0;
 }
 
-// Whether the three know each other's lengths; the spatial ones into `to`, the last axis last.
+// Writes the spatial lengths to `to`, the last axis last. Returns 0, or the status if they do not
+// fit together.
 int Lengths(const cudnn::TensorDesc& x, const cudnn::FilterDesc& w,
             const cudnn::ConvolutionDesc& conv, const cudnn::TensorDesc& y, Convolution* to) {
   for (int axis = 0; axis < 3; ++axis) {

@@ -1,5 +1,5 @@
 #pragma once
-// What cuDNN's descriptors hold, and the convolution that they describe together.
+// The content of cuDNN's descriptors, and the convolution that they describe together.
 
 #include <cstdint>
 #include <string>
@@ -39,7 +39,7 @@ using CudnnTable = trainer::cuda::Cudnn;
 
 enum class Direction { kForward, kData, kFilter };
 
-// A convolution of three spatial axes; those that are not there have a length of 1.
+// A convolution of three spatial axes; missing axes have a length of 1.
 struct Convolution {
   Direction direction;
   trainer::DType type;
@@ -55,8 +55,9 @@ struct Convolution {
   size_t Bytes(int64_t count) const { return static_cast<size_t>(count) * SizeOf(type); }
 };
 
-// result = alpha * op + beta * result, of the direction's operands: forward x, w; data w, dy;
-// filter x, dy. Forward then adds alpha2 * z + bias where they are there, and the activation.
+// result = alpha * op + beta * result. The operands depend on the direction: forward x, w; data w,
+// dy; filter x, dy. Forward then adds alpha2 * z + bias if they are given, and applies the
+// activation.
 struct Convolving {
   Convolution conv;
   float alpha, beta, alpha2 = 0;
@@ -67,32 +68,32 @@ struct Convolving {
 };
 void Convolve(const Convolving& what);
 
-// Returns the status after making `sentence` what GetLastErrorString gives in this thread.
+// Makes `sentence` the text that GetLastErrorString returns in this thread, and returns `status`.
 int Refuse(int status, const std::string& sentence);
 
-// What the descriptors say together: 0, or the status of what does not fit or is not supported by
-// any algorithm.
+// Reads the descriptors into `described`. Returns 0, or the status if they do not fit together or
+// no algorithm supports them.
 int Describe(Direction direction, CudnnTable::Handle handle, CudnnTable::Tensor x,
              CudnnTable::Filter w, CudnnTable::Convolution conv, CudnnTable::Tensor y,
              Convolution* described);
 
-// Algorithms of a direction.
+// The properties of an algorithm.
 struct AlgorithmRule {
   int algo;
-  bool nhwc, three_axes_nhwc;  // in that order, with three spatial axes in that order
-  bool dilated;                // in the order NCHW; in NHWC all are
-  bool winograd;               // 3 x 3, stride 1, two axes
+  bool nhwc, three_axes_nhwc;  // takes NHWC with two spatial axes, with three
+  bool dilated;                // takes dilation in NCHW; in NHWC every algorithm does
+  bool winograd;               // only 3 x 3, stride 1, two axes
   bool deterministic;
 };
 const std::vector<AlgorithmRule>& AlgorithmsOf(Direction direction);
 const AlgorithmRule* FindAlgorithm(Direction direction, int algo);
-// 0, or the status of an algorithm that does not take the convolution.
+// Returns 0, or the status if the algorithm does not take the convolution.
 int Takes(const AlgorithmRule& rule, const Convolution& conv);
 size_t WorkspaceBytes(const AlgorithmRule& rule, const Convolution& conv);
 
-// The table's functions that have to do with descriptors.
+// Sets the table's functions for handles and descriptors.
 void FillObjectCalls(CudnnTable* table);
-// Whether the object is one that was made and not destroyed.
+// Returns whether the object was created and not destroyed.
 bool IsLive(CudnnTable::Handle handle);
 bool IsLive(CudnnTable::Activation activation);
 

@@ -1,4 +1,4 @@
-// cuDNN's table, whose calls name operands in an order of each direction.
+// cuDNN's table. Its calls name operands in an order that depends on the direction.
 
 #include "support/emulated_gpu/cudnn/cudnn_calls.h"
 #include "support/emulated_gpu/tables.h"
