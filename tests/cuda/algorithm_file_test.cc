@@ -1,4 +1,4 @@
-// The file that convolution algorithms are kept in, and devices that choose by it.
+// The file that stores convolution algorithms, and devices that choose by it.
 
 #include "cuda/conv/algorithm_file.h"
 
@@ -77,7 +77,7 @@ TEST_F(AlgorithmFileTest, ADamagedLineIsLeftOutAndTheFileIsMended) {
   EXPECT_EQ(log.lines.size(), 1u);
 }
 
-// As a process leaves it that is killed while it writes.
+// A process that is killed while it writes leaves such a line.
 TEST_F(AlgorithmFileTest, ALineThatWasCutOffCostsNoOther) {
   {
     AlgorithmFile file = Open();
@@ -126,7 +126,7 @@ TEST_F(AlgorithmFileTest, WithoutAPlaceToWriteItIsInMemoryAlone) {
   EXPECT_THAT(log.lines, ElementsAre(HasSubstr("cannot be written: Not a directory")));
 }
 
-// Each process notes that it measured; the lock lets one of them.
+// Each process notes what it measures; the lock lets only one process measure a key.
 TEST_F(AlgorithmFileTest, OfSeveralProcessesOneMeasures) {
   constexpr int kProcesses = 6;
   const std::string measured = folder_ / "measured";
@@ -158,7 +158,7 @@ TEST_F(AlgorithmFileTest, OfSeveralProcessesOneMeasures) {
   for (int key = 0; key < 20; ++key) EXPECT_NE(file.Find(std::to_string(key)), std::nullopt);
 }
 
-// How often cuDNN was asked to measure a forward pass.
+// Counts how often cuDNN is asked to measure a forward pass.
 class MeasuredOnceTest : public EmulatedGpu {
  protected:
   MeasuredOnceTest() : real_(cuda::GetCudnn()) {
@@ -257,7 +257,7 @@ TEST_F(MeasuredOnceTest, TheWorkspaceOfAFusedCallIsStored) {
   }
 }
 
-// Times on zeros are shorter than those of a training.
+// Algorithms take less time on zeros than in training.
 TEST_F(MeasuredOnceTest, AlgorithmsAreMeasuredOnFiniteNumbersThatAreNotZero) {
   static const cuda::Cudnn* real;
   real = cuda::GetCudnn();

@@ -1,4 +1,4 @@
-// Kernels that take several neighbouring channels at once, on tensors that lie where they cannot.
+// Kernels that load several neighbouring channels at once, on tensors whose alignment forbids it.
 
 #include <cmath>
 #include <functional>
@@ -16,7 +16,7 @@ namespace {
 
 class AlignmentTest : public EmulatedGpu {
  protected:
-  // A tensor of numbers in [-1, 1], `gap` elements behind the start of an allocation.
+  // A tensor of numbers in [-1, 1], `gap` elements after the start of an allocation.
   class Array {
    public:
     Array(const Device& gpu, const Shape& shape, size_t gap, uint32_t seed)
@@ -31,7 +31,7 @@ class AlignmentTest : public EmulatedGpu {
 
    private:
     static size_t CountOf(const Shape& shape) { return static_cast<size_t>(shape.Count()); }
-    // The same whatever the gap is.
+    // Draws from the end, so that the tensor's numbers do not depend on the gap.
     static std::vector<float> Random(size_t count, uint32_t seed) {
       std::mt19937 random(seed);
       std::uniform_real_distribution<float> uniform(-1, 1);
@@ -132,7 +132,7 @@ TEST_F(AlignmentTest, SumsOverChannelsTakeTensorsAnywhere) {
   });
 }
 
-// 24 channels: a tile has whole pixels and is not full.
+// With 24 channels, a tile has whole pixels and is not full.
 TEST_F(AlignmentTest, SumsOfSquaresTakeTensorsAnywhere) {
   const LrnDesc desc{.shape = {2, 24, 9, 7}, .factor = 0.3f};
   ExpectAlike([&](size_t gap) {
@@ -158,7 +158,7 @@ struct AddDrawn {
   HD float operator()(uint32_t word, float x) const { return x + UniformFloat(word); }
 };
 
-// 5003 elements: groups of four, two of them in one thread, and a rest.
+// 5003 elements are groups of four, two groups per thread, and a rest.
 TEST_F(AlignmentTest, MapsTakeTensorsAnywhere) {
   const Shape shape = {5003};
   ExpectAlike([&](size_t gap) {

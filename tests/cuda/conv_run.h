@@ -1,5 +1,5 @@
 #pragma once
-// A convolution in all directions on a device, and by the reference, on the same numbers.
+// Runs a convolution in all directions on a device and by the reference, on the same numbers.
 
 #include <cmath>
 #include <cstring>
@@ -23,12 +23,12 @@ class ConvRun {
     dy_ = Random(desc.OutShape().Count(), 2);
     weight_ = Random(desc.WeightShape().Count(), 3);
     bias_ = Random(desc.out_channels, 4);
-    // What storage keeps of them, so that both start from the same.
+    // Rounds the values to the storage type, so that both start from the same numbers.
     for (auto* values : {&x_, &dy_}) *values = Loaded(Stored(*values));
   }
   std::vector<float>& x() { return x_; }
 
-  // `gap`: floats that the weights lie off the start of an allocation, as among others of a net.
+  // `gap` is the offset of the weights, in floats, from the start of an allocation, as in a net.
   ConvNumbers On(const Device& device, size_t gap = 0, bool may_drop_nan = false) const {
     const auto plan = device.NewConv(desc_);
     if (may_drop_nan) plan->AllowDroppedNan();
@@ -36,7 +36,7 @@ class ConvRun {
     const OnDevice<std::byte> y(device, dy.size()), dx(device, x.size());
     const OnDevice<float> weight(device, Behind(gap, weight_)), bias(device, Behind(gap, bias_));
     const OnDevice<float> dweight(device, Behind(gap, weight_)), dbias(device, Behind(gap, bias_));
-    // Where a memory plan may put it: at a multiple of kMemoryAlign and of no more.
+    // A memory plan aligns scratch memory to kMemoryAlign and no more.
     const OnDevice<std::byte> scratch(device, plan->ScratchBytes() + kMemoryAlign);
     const auto scratch_span = scratch.span().subspan(kMemoryAlign);
     plan->Forward({x.data(), desc_.InShape(), desc_.dtype}, weight.data() + gap,
@@ -69,7 +69,7 @@ class ConvRun {
     return {Loaded(y), Loaded(dx), dweight, dbias};
   }
 
-  // The largest difference in any direction, by the largest number there.
+  // Returns the largest difference in any direction, relative to the largest number there.
   static float Difference(const ConvNumbers& a, const ConvNumbers& b) {
     float most = 0;
     for (const auto& [left, right] :

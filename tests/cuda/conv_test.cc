@@ -1,6 +1,5 @@
-// What cuDNN is asked for, and what happens where it declines. That every convolution is right,
-// in every storage type, is what backend_test shows on a GPU; here it is so with algorithms that
-// were measured.
+// Tests the calls to cuDNN, and the fallback where it declines. backend_test checks on a GPU that
+// every convolution is right in every storage type; these tests check it for measured algorithms.
 
 #include "cuda/bindings/cudnn.h"
 #include "cuda/conv_run.h"
@@ -17,7 +16,7 @@ using testing::IsEmpty;
 using testing::Not;
 using testing::StartsWith;
 
-// cuDNN as emulated, with calls that a test may change.
+// The emulated cuDNN, with calls that a test may replace.
 class ChangedCudnn {
  public:
   ChangedCudnn() : before_(cuda::GetCudnn()), table(*before_) { cuda::SetCudnn(&table); }
@@ -206,7 +205,7 @@ TEST_F(CudnnTest, FourSpatialAxesAreDeclined) {
               Contains("forward: cuDNN: it supports up to 3 spatial axes, not 4"));
 }
 
-// Whether ReLU is part of the library's call, and it drops NaN or not: NaN stays.
+// NaN remains whether or not the library's fused call would drop it.
 TEST_F(CudnnTest, ReluKeepsNan) {
   for (const bool library_keeps : {true, false}) {
     for (const DType dtype : {DType::kF32, DType::kBF16, DType::kF16}) {
@@ -254,7 +253,7 @@ TEST_F(CudnnTest, AFusedCallThatNeedsMoreWorkspaceGetsItOnce) {
   }
 }
 
-// In f16 that shows in the gradient of the weights.
+// In f16, a dropped NaN still shows in the gradient of the weights.
 TEST_F(CudnnTest, ReluDropsNanInF16AloneWhereItMay) {
   for (const DType dtype : {DType::kF32, DType::kBF16, DType::kF16}) {
     End();
@@ -310,7 +309,7 @@ TEST_F(CudnnTest, NumbersAreRoundedOnlyWhereTheUserAllowsIt) {
 
 TEST_F(CudnnTest, AFailureNamesTheCallAndTheGpu) {
   ConvDesc desc = ImageConv(2, 3, 9, 8, 6, 3, 1, 1);
-  desc.bias = false;  // which may be part of another call
+  desc.bias = false;  // a bias may be part of another call
   const ConvRun run(desc);
   (void)run.On(device());
   ChangedCudnn changed;

@@ -55,7 +55,7 @@ TEST_F(CudaDeviceTest, GivesAllBackWhenItEnds) {
   const auto queue = device().NewCopyStream();
   const OnDevice<float> memory(device(), 10);
   EXPECT_GT(emulated_gpu::AllocatedBytes(), 0u);
-  // The fixture looks for what is left.
+  // The fixture checks for leaks.
 }
 
 TEST_F(CudaDeviceTest, TellsWhatIsFree) {

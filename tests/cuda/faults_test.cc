@@ -1,4 +1,4 @@
-// What a user is told when a GPU cannot be had or fails.
+// Error messages when a GPU is not available or fails.
 
 #include "cuda/bindings/runtime.h"
 #include "cuda/gpu_testing.h"
@@ -18,7 +18,7 @@ using emulated_gpu::CallKind;
 
 class GpuFaultTest : public EmulatedGpu {
  protected:
-  // "69: the message" of what MakeGpuDevice throws.
+  // Returns the error that MakeGpuDevice throws, as "69: the message".
   static std::string Refusal(int id = 0) {
     return Thrown([&] { MakeGpuDevice({.id = id}); });
   }
@@ -64,7 +64,7 @@ TEST_F(GpuFaultTest, AWrongNumberListsThoseThereAre) {
   }
 }
 
-// A runtime in which one call differs.
+// The emulated CUDA runtime, with calls that a test may replace.
 class ChangedRuntime {
  public:
   ChangedRuntime() : before_(cuda::GetRuntime()), table(*before_) { cuda::SetRuntime(&table); }

@@ -1,5 +1,5 @@
-// What cuBLASLt is asked for, and what happens where it declines. That every product is right is
-// what backend_test shows on a GPU.
+// Tests the calls to cuBLASLt, and the fallback where it declines. backend_test checks on a GPU
+// that every product is right.
 
 #include <random>
 
@@ -25,14 +25,15 @@ class CublasTest : public EmulatedGpu {
     return values;
   }
 
-  // a (m, k) times b (k, n), operands `gap` floats off the start of an allocation.
+  // Returns a (m, k) times b (k, n). The operands begin `gap` floats after the start of an
+  // allocation.
   static std::vector<float> Multiply(const Device& gpu, GemmDesc desc, size_t gap = 0) {
     const auto plan = gpu.NewGemm(desc);
     const OnDevice<float> a(gpu, Random(static_cast<int64_t>(gap) + desc.m * desc.k, 1));
     const OnDevice<float> b(gpu, Random(static_cast<int64_t>(gap) + desc.k * desc.n, 2));
     const OnDevice<float> bias(gpu, Random(static_cast<int64_t>(gap) + desc.n, 3));
     const OnDevice<float> c(gpu, gap + static_cast<size_t>(desc.m * desc.n));
-    // Where a memory plan may put it: at a multiple of kMemoryAlign and of no more.
+    // A memory plan aligns scratch memory to kMemoryAlign and no more.
     const OnDevice<std::byte> scratch(gpu, plan->ScratchBytes() + kMemoryAlign);
     plan->Run(a.data() + gap, b.data() + gap, bias.data() + gap, c.data() + gap,
               scratch.span().subspan(kMemoryAlign));
@@ -77,7 +78,7 @@ TEST_F(CublasTest, OperandsMayLieAnywhere) {
   }
 }
 
-// The library has no preference for the alignment of a bias, so it gets aligned ones only.
+// cuBLASLt takes no preference for the alignment of a bias, so it gets only aligned ones.
 TEST_F(CublasTest, AnOwnKernelAddsABiasThatIsNotAligned) {
   const auto launches = [&](size_t gap) {
     emulated_gpu::ResetCounters();

@@ -1,5 +1,5 @@
 #pragma once
-// What the tests of the CUDA backend share: a machine of emulated GPUs, and a device on one.
+// The fixture of the CUDA backend's tests: a machine of emulated GPUs, and a device on one of them.
 
 #include <emulated_gpu.h>
 #include <gmock/gmock.h>

@@ -1,4 +1,4 @@
-// Gradients of a GPU on their way to the other ranks and back.
+// The exchange of a GPU's gradients with the other ranks.
 
 #include "cuda/gradient_group_testing.h"
 
@@ -23,7 +23,7 @@ TEST_F(GradientGroupTest, BringsTheSumsOfTheHostBack) {
 }
 
 TEST_F(GradientGroupTest, StagesWhereTheHostSumsWithoutACopy) {
-  Twins twins;  // without memory of its own: the device's page-locked memory
+  Twins twins;  // without its own memory, the group uses the device's page-locked memory
   GpuGroupOptions options = Options();
   options.host = &twins;
   const OnDevice<float> gradients(device(), kSlices * kSlice);
@@ -33,7 +33,7 @@ TEST_F(GradientGroupTest, StagesWhereTheHostSumsWithoutACopy) {
   EXPECT_THAT(emulated_gpu::Problems(), IsEmpty());
 }
 
-// All ranks must make the same sums in the same order, whatever their GPUs have done by then.
+// All ranks must compute the same sums in the same order, whatever their GPUs have done by then.
 TEST_F(GradientGroupTest, SumsInAnOrderThatNoGpuDecides) {
   const OnDevice<float> gradients(device(), kSlices * kSlice);
   for (const uint64_t seed : {1, 2, 3, 4, 5, 6, 7, 8}) {
@@ -77,7 +77,7 @@ TEST_F(GradientGroupTest, CopiesBesideComputationsAndAllocatesOnce) {
   group->WaitGradient(kLast);
   const emulated_gpu::Counters counters = emulated_gpu::Count();
   EXPECT_EQ(counters.copies, 6);            // three buckets, down and up
-  EXPECT_EQ(counters.synchronizations, 0);  // the host asks, and goes on with sums meanwhile
+  EXPECT_EQ(counters.synchronizations, 0);  // the host polls and computes sums meanwhile
   EXPECT_EQ(counters.allocations + counters.host_allocations + counters.events, 0);
 }
 
@@ -123,7 +123,7 @@ TEST_F(GradientGroupTest, SaysWhyNcclCannotBeUsed) {
   EXPECT_THAT(note, HasSubstr("ncclGetUniqueId failed"));
 }
 
-// A sum that fails ends the run with 82, as where a rank dies.
+// A sum that fails ends the run with 82, as a dead rank does.
 TEST_F(GradientGroupTest, FindsOutThatNcclFailed) {
   twins_.count = 1;
   const OnDevice<float> gradients(device(), kSlices * kSlice);
@@ -137,8 +137,8 @@ TEST_F(GradientGroupTest, FindsOutThatNcclFailed) {
   EXPECT_THAT(text, HasSubstr("ncclAllReduce failed"));
 }
 
-// MPI as one built with CUDA would sum: the memory of the emulated GPU lets itself be read by
-// copies alone.
+// This function replaces a CUDA-aware MPI library. It sums through copies, because the host cannot
+// access the emulated GPU's memory directly.
 TEST_F(GradientGroupTest, HandsMpiTheMemoryOfTheGpuWhereItTakesThat) {
   const OnDevice<float> gradients(device(), kSlices * kSlice);
   GpuGroupOptions options = Options();

@@ -1,5 +1,5 @@
 #pragma once
-// A group of ranks of which this process plays all, and gradients on an emulated GPU.
+// A group whose ranks are all simulated by this process, and gradients on an emulated GPU.
 
 #include <functional>
 #include <string>
@@ -11,8 +11,8 @@
 
 namespace trainer {
 
-// Two ranks that have the same numbers, so that a sum is twice a number. Notes its calls; a slice
-// is summed where it is waited for.
+// Simulates two ranks that have the same numbers, so that a sum is twice a number. Records its
+// calls and sums a slice when it is waited for.
 class Twins : public Communicator {
  public:
   explicit Twins(std::pmr::memory_resource* memory = nullptr) : memory_(memory) {}
@@ -59,7 +59,7 @@ class GradientGroupTest : public EmulatedGpu {
     return {&twins_, [this] { ++polls_; }, 2 * kSlice};
   }
 
-  // What a backward pass does: it writes a slice, which is then ready.
+  // Acts like a backward pass: writes each slice and then reports it as ready.
   void Backward(Communicator& group, float* gradients, float first) {
     for (size_t i = 0; i < kSlices; ++i) {
       const std::vector<float> values(kSlice, first + static_cast<float>(i));

@@ -1,4 +1,4 @@
-// Where cuBLASLt and cuDNN are looked for, and what a user is told where they are not found.
+// The search for cuBLASLt and cuDNN, and the messages if they are not found.
 
 #include "cuda/bindings/libraries.h"
 
@@ -46,7 +46,7 @@ TEST(CudaLibrariesTest, ABrokenOneSaysWhatTheLoaderSays) {
               StartsWith("cuSome 9 cannot be loaded: " + (folder / "libsome.so.9") + ": "));
 }
 
-// zlib's compile flags stand for a version.
+// zlib's compile flags serve as a version.
 TEST(CudaLibrariesTest, OneOfAnotherVersionIsRefused) {
   const OpenedLibrary old = OpenLibrary(Some({"libz.so.1"}, "zlibCompileFlags", {9}), {});
   EXPECT_EQ(old.handle, nullptr);

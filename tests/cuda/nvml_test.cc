@@ -1,4 +1,4 @@
-// What NVML tells of a GPU: by the emulated machine, and by a library that is opened.
+// NVML's readings of a GPU, from the emulated machine and from a library that is opened.
 
 #include "cuda/bindings/nvml.h"
 

@@ -1,4 +1,4 @@
-// Sums of gradients that a recorded pass makes.
+// Sums of the gradients of recorded passes.
 
 #include "cuda/gradient_group_testing.h"
 #include "trainer/backend/device/graph_capture.h"
@@ -21,7 +21,7 @@ struct WriteSlice {
 
 class RecordedGroupTest : public GradientGroupTest {
  protected:
-  // Its gradients are a function of one number on the device, so that it can be recorded.
+  // Queues a pass whose gradients depend on one number on the device, so that it can be recorded.
   void QueuePass(Communicator& group) {
     for (int i = 0; i <= kLast; ++i) {
       float* const to = gradients_.data() + static_cast<size_t>(i) * kSlice;
@@ -48,7 +48,7 @@ class RecordedGroupTest : public GradientGroupTest {
     }
   }
 
-  // A pass as ever, then two that are played.
+  // Runs an ordinary pass, replays a recorded pass twice, and runs another ordinary pass.
   void PlayTwice(Communicator& group, float times) {
     SetFirst(1);
     QueuePass(group);
@@ -107,7 +107,7 @@ TEST_F(RecordedGroupTest, MpiSumsWhatAPlayedPassMakes) {
   EXPECT_THAT(emulated_gpu::Problems(), IsEmpty());
 }
 
-// Shown by what is there of the last slice when the host gets the first bucket.
+// In some run, the last gradient is still missing when the host gets the first bucket.
 TEST_F(RecordedGroupTest, TheFirstSumBeginsBeforeTheLastGradientIsThere) {
   const auto group = MakeStagedGroup(device(), Options());
   SetFirst(1);
@@ -121,7 +121,7 @@ TEST_F(RecordedGroupTest, TheFirstSumBeginsBeforeTheLastGradientIsThere) {
     overlaps = overlaps || (slice == 0 && last == -1);
   };
   for (uint64_t seed = 1; seed <= 20 && !overlaps; ++seed) {
-    emulated_gpu::SetSeed(1000 * seed);  // neighbours give nearly the same order
+    emulated_gpu::SetSeed(1000 * seed);  // neighbouring seeds give nearly the same order
     SetFirst(static_cast<float>(seed));
     device().Memset(gradients_.data(), 0, kSlices * kSlice * sizeof(float));
     const float mark = -1;
@@ -197,7 +197,7 @@ TEST_F(RecordedGroupTest, RefusesToPlayBeforeAllSumsWereWaitedFor) {
   EXPECT_THAT(text, HasSubstr("were not waited for"));
 }
 
-// Results of a pass that is under way still.
+// The results are read while the pass is still running.
 TEST_F(RecordedGroupTest, AMarkLetsResultsBeReadBeforeTheRestIsDone) {
   const GraphCapture& recorder = *device().capture();
   const std::unique_ptr<CapturedEvent> mark = recorder.NewEvent();
@@ -217,7 +217,7 @@ TEST_F(RecordedGroupTest, AMarkLetsResultsBeReadBeforeTheRestIsDone) {
     SetFirst(first);
     recording->Launch();
     read->Start(host.data(), number, sizeof(float));
-    device().Memset(number, 0, sizeof(float));  // behind the copy
+    device().Memset(number, 0, sizeof(float));  // queued after the copy
     read->Wait();
     EXPECT_EQ(host[0], first);
     float then = 0;

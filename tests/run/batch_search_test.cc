@@ -127,7 +127,7 @@ TEST_F(BatchSearchTest, RecommendsAtMostATenthOfTheRecordsAndALearningRateForThe
   EXPECT_FALSE(std::regex_search(other, std::regex(kTry))) << other;
 }
 
-// The memory must suffice from unfreeze_at on, and the trials measure the net as it begins.
+// The memory must be enough after unfreeze_at, but the trials measure the net as it starts.
 TEST_F(BatchSearchTest, ANetThatUnfreezesMustFitWhenAllOfItLearns) {
   job_.net = Edited(job_.net, "layer {\n  name: \"ip\"",
                     "layer { name: \"fc1\" type: \"InnerProduct\" bottom: \"data\" top: \"fc1\"\n"

@@ -1,4 +1,4 @@
-// What the card of a run says about the program, the data and the weights.
+// A run's card describes the program, the data and the weights.
 
 #include "card_recorder.h"
 

@@ -1,4 +1,4 @@
-// What a preflight check finds in records.
+// Findings of a preflight check in records.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

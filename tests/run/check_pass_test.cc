@@ -1,4 +1,4 @@
-// What a preflight check finds in the first pass.
+// Findings of a preflight check in the first pass.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// What a preflight check finds in a run, and what it reports.
+// Findings of a preflight check in a run, and its report.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -34,7 +34,7 @@ class ClassWeightsTest : public testing::Test {
     WriteDb("LMDB", folder_ / "set", records);
   }
 
-  // `data`: more fields of data_param in TRAIN; `loss`: the fields of the loss layer.
+  // `data` adds fields to data_param in TRAIN; `loss` has the fields of the loss layer.
   SolverSpec Spec(const std::string& loss, const std::string& data = "",
                   const std::string& more = "") const {
     const std::string source =
@@ -53,7 +53,7 @@ class ClassWeightsTest : public testing::Test {
                       Join("net: \"", folder_ / "net.prototxt", "\" max_iter: 10 ",
                            "base_lr: 0.1 lr_policy: \"fixed\" test_iter: 1 test_interval: 5")));
   }
-  // The class weights of the layer `name` of each of the solver's nets.
+  // Returns the class weights of the layer "loss" in each of the solver's nets.
   static std::vector<std::vector<float>> WeightsOf(const SolverSpec& spec) {
     std::vector<std::vector<float>> weights;
     for (const NetUse* use : {&spec.train, &spec.tests[0]}) {

@@ -1,4 +1,4 @@
-// Fingerprints of data sets: equal for copies, others for other contents.
+// Fingerprints of data sets: copies have equal ones, other contents have others.
 
 #include "ranks/data_fingerprint.h"
 
@@ -34,7 +34,7 @@ class DataFingerprintTest : public testing::Test {
     writer->Commit();
     return folder_ / name;
   }
-  // That of the only layer.
+  // Returns the fingerprint of the only layer.
   DataFingerprint Of(const std::string& type, const std::string& param) const {
     const std::string net = folder_.Write(
         "net.prototxt", Join("layer { name: \"d\" type: \"", type, "\" top: \"x\" ", param, " }"));

@@ -1,4 +1,4 @@
-// Which device --gpu and solver_mode choose. No GPU is needed: a choice opens none.
+// The device that --gpu and solver_mode choose. No GPU is needed, because the choice opens none.
 
 #include "trainer/run/device.h"
 
@@ -23,7 +23,7 @@ using testing::IsEmpty;
 using testing::Pair;
 using testing::StartsWith;
 
-// A solver with `fields` for a net with `net_fields`.
+// Returns a solver with `fields` for a net with `net_fields`.
 SolverSpec SpecOf(const TempFolder& folder, const std::string& fields,
                   const std::string& net_fields = "") {
   folder.Write("net.prototxt", net_fields + R"( layer { name: "x" type: "DummyData" top: "x"

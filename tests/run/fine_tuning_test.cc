@@ -74,7 +74,7 @@ TEST(FineTuningTest, ACheckWarnsOfAnUnfreezeAtWithoutEffect) {
               Contains(HasSubstr("unfreeze_at 20 is never reached, because max_iter is 20")));
 }
 
-// Trains in the job's folder. Returns what the run logs.
+// Trains in the job's folder and returns the lines that the run logs.
 std::vector<std::string> Train(const TunedJob& job, const TrainRequest& request) {
   job.Write();
   const CurrentFolder here(job.folder().path());

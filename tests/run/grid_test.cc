@@ -67,7 +67,7 @@ constexpr char kStart[] =
     R"({"event": "start", "iter": 0, "max_iter": 20, "net": "", "records": 0})"
     "\n";
 
-// Writes what runs leave in the folders of trials.
+// Writes the files that runs leave in the folders of trials.
 class TrialResultTest : public testing::Test {
  protected:
   TrialResultTest() {

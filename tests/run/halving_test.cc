@@ -1,4 +1,4 @@
-// Which trial of a random search is trained next.
+// The choice of the next trial in a random search.
 
 #include "search/halving.h"
 

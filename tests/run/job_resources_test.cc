@@ -1,4 +1,4 @@
-// What batch scripts request, from the memory estimate of a run.
+// Resources that batch scripts request, from the memory estimate of a run.
 
 #include "trainer/run/jobs/job_resources.h"
 
@@ -40,8 +40,8 @@ layer { name: "loss" type: "SoftmaxWithLoss" bottom: "ip" bottom: "y" top: "loss
   const TempFolder folder_;
 };
 
-// 200,000 outputs have 157 million weights of four bytes: those, gradients, momentum and the copy
-// for a snapshot.
+// 200,000 outputs have 157 million weights of four bytes. Memory also holds gradients, momentum and
+// the copy for a snapshot.
 TEST_F(JobResourcesTest, RequestsWhatTheNetNeeds) {
   JobSpec job;
   job.cores = 0;
@@ -100,7 +100,8 @@ TEST_F(JobResourcesTest, WarnsIfSnapshotsTakeMostOfAJob) {
   EXPECT_THAT(log.lines, testing::Contains(HasSubstr("less than half of each job's time is left")));
 }
 
-// Two snapshots and 5 s; a minute if that is at most an eighth of the time limit.
+// The warning leaves time for two snapshots and 5 s, and more (a minute, say) up to an eighth of
+// the time limit.
 TEST(WarningSecondsTest, TheSignalComesLaterInAShortJob) {
   using std::chrono::minutes;
   EXPECT_EQ(WarningSeconds(minutes(2), 1), 15);

@@ -1,4 +1,4 @@
-// Batch scripts: the templates, filled in.
+// Batch scripts from filled-in templates.
 
 #include "trainer/run/jobs/job_script.h"
 
@@ -258,8 +258,8 @@ TEST(JobScriptTest, ATaskForATrialMayHaveItsOwnBatch) {
               HasSubstr("    changes=(--set base_lr=0.01 --batch=32)\n"));
 }
 
-// The texts contain what a shell would run without quotes, and marks that a second pass would
-// replace.
+// The texts contain commands that a shell would run without quotes, and marks that a second pass
+// would replace.
 class HostileJobTest : public testing::Test {
  protected:
   HostileJobTest() {

@@ -234,7 +234,8 @@ TEST_F(LintTest, LabelsWithoutARecordAreNamed) {
                           "record: 1, 3"));
 }
 
-// E.g. the characters of a text: some bytes occur in no record, and spaces in most.
+// An example is the characters of a text: some bytes occur in no record, and spaces in most
+// records.
 TEST_F(LintTest, SeveralLabelsPerRecordAreNotCountedAsClassesOfRecords) {
   const SolverSpec spec = Spec("base_lr: 0.1 lr_policy: \"fixed\"", R"(
 layer { name: "x" type: "Input" top: "x" top: "y"
@@ -268,7 +269,7 @@ class ImbalanceTest : public LintTest {
     data_.labels[2].count = 250;
     use_.classes = 3;
   }
-  // The warning for a net whose loss and data layer have these fields.
+  // Returns the warning for a net whose loss and data layer have these fields.
   std::string Warning(const std::string& loss_fields = "",
                       const std::string& type = "SoftmaxWithLoss", bool image_data = false) const {
     const std::string net = Replaced(Replaced(kNet, "\"loss\" }", "\"loss\" " + loss_fields + " }"),

@@ -1,4 +1,4 @@
-// What losses at rising rates say of the rate to train with.
+// The learning rate that is derived from losses at rising rates.
 
 #include "trainer/run/search/lr_range_test.h"
 
@@ -86,7 +86,7 @@ TEST(LrRangeTestTest, OneHighLossIsNoDivergence) {
 TEST(LrRangeTestTest, GivesNoAdviceWhereTheLossDoesNotFall) {
   const auto flat = CurveOf([](int i) { return 2.3 + 0.1 * std::sin(37.0 * i); }).Points();
   EXPECT_FALSE(LrRangeTest::FindAdvice(flat).steepest);
-  // Few points, whose ends happen to lie far apart.
+  // The ends of these few points happen to be far apart.
   const auto few = CurveOf([](int i) { return 2.35 + 0.1 * std::sin(3.7 * i + 1.6); }, 60).Points();
   EXPECT_FALSE(LrRangeTest::FindAdvice(few).steepest);
   const auto rising = CurveOf([](int i) { return 2.3 + 0.01 * i; }).Points();

@@ -1,4 +1,4 @@
-// What a run writes into its folder before it trains.
+// Files that a run writes into its folder before training.
 
 #include "monitoring.h"
 

@@ -19,7 +19,7 @@
 
 namespace trainer {
 
-// What a check returned.
+// The result of a check.
 struct CheckOutcome {
   int exit_code = 0;
   std::string out;

@@ -1,4 +1,4 @@
-// What --limit, --overfit and --quick make of a solver, and the verdict of --overfit.
+// How --limit, --overfit and --quick change a solver, and the verdict of --overfit.
 
 #include "trainer/run/quick_look.h"
 
@@ -37,7 +37,7 @@ class QuickLookTest : public testing::Test {
     job_.Write();
     return LoadSolver("solver.prototxt");
   }
-  // The data_param of the first data layer of a net.
+  // Returns the data_param of the first data layer of a net.
   static caffe::DataParameter DataOf(const NetUse& use, SolverSpec* spec) {
     return LayersOfUse(use, spec).front()->proto().data_param();
   }
@@ -208,7 +208,7 @@ TEST_F(QuickLookTest, QuickIsOneIterationAndOneTestBatch) {
   EXPECT_FALSE(SavesSnapshots(spec.proto));
 }
 
-// The verdict after a run whose losses are given, on a net that this changes.
+// Tests the verdict on given losses and on a net whose weights the test changes.
 class VerdictTest : public QuickLookTest {
  protected:
   VerdictTest()

@@ -26,8 +26,8 @@ inline std::string FlagIn(const std::vector<std::string>& words, const std::stri
   return "";
 }
 
-// Stands for `trainer train`: notes what it was asked for and writes the log and the metrics of a
-// run of 90 iterations. The accuracy is given by the trial's number.
+// Replaces `trainer train`: records its arguments and writes the log and the metrics of a run of 90
+// iterations. The trial's number determines the accuracy.
 class FakeTraining {
  public:
   ExitStatus operator()(const std::vector<std::string>& words, const std::string& log) {
@@ -88,7 +88,7 @@ layer { name: "loss" type: "EuclideanLoss" bottom: "ip" bottom: "y" top: "loss" 
 
   int Run() { return RunSearch(LoadGrid(options_), options_, search_); }
   std::string Table() { return ToText(ReadSearch(out_)); }
-  // Runs the search and returns what was trained.
+  // Runs the search and returns the runs that were trained.
   std::vector<std::string> Calls() {
     training_.calls.clear();
     EXPECT_EQ(Run(), 0);

@@ -1,4 +1,4 @@
-// Random searches: who trains which trial when, and what their folder says.
+// Random searches: which worker trains which trial when, and the files in their folder.
 
 #include "trainer/run/search/random_search.h"
 
@@ -197,7 +197,7 @@ TEST_F(RandomSearchTest, TrialsWithoutAScoreDoNotContinueAndSaySo) {
                                             "test and no loss; see its log")));
 }
 
-// The child is trained by TrainingRun here, in this process.
+// TrainingRun replaces the child process and trains in this process.
 TEST_F(RandomSearchTest, ATrialThatContinuesEqualsOneThatWasTrainedInOneGo) {
   search_.start = [](const std::vector<std::string>& words, const std::string& log) {
     TrainRequest request;

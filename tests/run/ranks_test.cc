@@ -1,4 +1,4 @@
-// What --global_batch, --scale_lr, --batch, --strategy and the like make of a solver.
+// How --global_batch, --scale_lr, --batch, --strategy and similar options change a solver.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -22,7 +22,7 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Pair;
 
-// A solver whose data layers have the batches 16 and 8.
+// Provides a solver whose training data layers have the batches 16 and 8.
 class RankSolverTest : public testing::Test {
  protected:
   SolverSpec Spec(const std::string& fields = "", const std::string& more_layers = "") const {

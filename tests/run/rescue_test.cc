@@ -1,4 +1,4 @@
-// Where a last snapshot goes, and the commands that resume a run.
+// Folders for a last snapshot, and the commands that resume a run.
 
 #include "rescue.h"
 

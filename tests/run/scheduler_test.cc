@@ -1,4 +1,4 @@
-// What the batch system says about the job of a run; its commands are functions here.
+// Queries to the batch system about a run's job; functions replace its commands.
 
 #include "trainer/run/jobs/scheduler.h"
 
@@ -24,7 +24,7 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Pair;
 
-// A batch system with these variables and answers, which notes the questions.
+// Simulates a batch system with these variables and answers, and records the commands.
 class SchedulerTest : public testing::Test {
  protected:
   SchedulerTest() {
@@ -43,7 +43,7 @@ class SchedulerTest : public testing::Test {
   void Answer(const std::string& command, const std::string& out) {
     answers_[command] = {0, out, ""};
   }
-  // The seconds until the deadline.
+  // Returns the seconds until the deadline.
   std::optional<int64_t> Deadline(const std::string& max_wall = "", int exit_code = 75) {
     const auto end = RunDeadline(max_wall, exit_code, access_);
     if (!end) return std::nullopt;
@@ -191,7 +191,7 @@ TEST_F(SchedulerTest, OutsideOfSlurmRequeueIsAWarning) {
       ElementsAre(HasSubstr("--requeue: this is not a Slurm job (SLURM_JOB_ID is not set)")));
 }
 
-// The number of one task of an array is also that of the whole array, which must be left alone.
+// One task of an array has the job id of the whole array, which must not be queued again.
 TEST_F(SchedulerTest, OfAnArrayOneTaskAloneIsQueuedAgain) {
   variables_ = {
       {"SLURM_JOB_ID", "123"}, {"SLURM_ARRAY_JOB_ID", "123"}, {"SLURM_ARRAY_TASK_ID", "4"}};

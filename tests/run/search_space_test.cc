@@ -25,7 +25,7 @@ using testing::Pair;
 const std::vector<std::string> kSpace = {"base_lr=log:1e-4..1e-1", "momentum=uniform:0.8..0.99",
                                          "iter_size=int:1..4", "batch=choice:32,64", "display=10"};
 
-// Computed by scripts/golden/search_space.py.
+// scripts/golden/search_space.py computed these values.
 TEST(SearchSpaceTest, GoldenValuesOfFiveTrials) {
   const SearchSpace space(kSpace);
   const char* const golden[] = {"base_lr=0.001073 momentum=0.8036 iter_size=1 batch=32",

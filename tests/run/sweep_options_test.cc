@@ -1,4 +1,4 @@
-// What a sweep refuses, and sweeps as job arrays and with several seeds.
+// Options that a sweep refuses, and sweeps as job arrays and with several seeds.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

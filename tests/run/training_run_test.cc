@@ -41,7 +41,7 @@ layer { name: "ip" type: "InnerProduct" bottom: "x" top: "ip"
 layer { name: "loss" type: "EuclideanLoss" bottom: "ip" bottom: "y" top: "loss" }
 )";
 
-// A device that notes when it is made and when it is destroyed.
+// Records when the device is created and destroyed.
 class NotedDevice final : public WrappedDevice {
  public:
   explicit NotedDevice(std::vector<std::string>* events) : events_(*events) {
@@ -240,7 +240,7 @@ TEST_F(TrainingRunTest, LogsTheLinesOfARunInTheirOrder) {
   EXPECT_EQ(lines.back(), "Optimization Done.");
 }
 
-// Two ranks, of which rank 1 sees other options: only those of rank 0 decide about the start.
+// Runs two ranks. Rank 1 sees other options, but only the options of rank 0 decide about the start.
 class TrainingRanksTest : public TrainingRunTest {
  protected:
   struct Seen {

@@ -1,5 +1,5 @@
-// A run on a device that runs later: losses are read while the next step runs, and everything else
-// is as if they were read at once.
+// Runs on an asynchronous device: losses are read while the next step runs, but the results are as
+// if they were read at once.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -25,7 +25,7 @@ const std::string kAheadFields =
 
 std::unique_ptr<Device> Late() { return std::make_unique<LateDevice>(); }
 
-// What a run told, wrote and learned.
+// Everything that a run reported and wrote.
 struct Told {
   explicit Told(SmallRun& run)
       : losses(run.observer.losses),
@@ -107,7 +107,7 @@ TEST(AheadTest, StepReadsItsOwnLoss) {
   }
 }
 
-// The message of a run that must fail.
+// Returns the error message of a run that must fail.
 std::string FailureOf(SmallRun& run, ErrorCode expected) {
   const auto [code, message] = ErrorOf([&] { run.Solve(); });
   EXPECT_EQ(code, expected) << message;
@@ -131,7 +131,7 @@ TEST(AheadTest, ALossThatIsNotFiniteEndsTheRunInItsIterationAndIsInNoSnapshot) {
 
 class BadLabelTest : public testing::Test {
  protected:
-  // Record 5 has a label that is no class.
+  // Writes a database in which the label of record 5 is not a class.
   BadLabelTest() {
     const auto writer = CreateDb("LMDB", folder_ / "db");
     for (int k = 0; k < 8; ++k) {

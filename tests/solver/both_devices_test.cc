@@ -1,4 +1,4 @@
-// The same training on the CPU and on a GPU, emulated or real.
+// Trains the same nets on the CPU and on a GPU, emulated or real.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -20,7 +20,7 @@ using testing::Each;
 using testing::FloatNear;
 using testing::Pointwise;
 
-// LeNet, but for smaller images and fewer channels.
+// LeNet with smaller images and fewer channels.
 constexpr char kLeNet[] = R"(
 layer { name: "rows" type: "HDF5Data" top: "x" top: "label" hdf5_data_param { source: "ROWS" batch_size: 8 } }
 layer { name: "conv1" type: "Convolution" bottom: "x" top: "conv1" param { lr_mult: 1 } param { lr_mult: 2 }
@@ -40,7 +40,7 @@ layer { name: "accuracy" type: "Accuracy" bottom: "ip2" bottom: "label" top: "ac
 layer { name: "loss" type: "SoftmaxWithLoss" bottom: "ip2" bottom: "label" top: "loss" }
 )";
 
-// What LeNet lacks: normalisations, fused sums, an average pool, dropout.
+// Layers that LeNet lacks: normalisations, fused sums, an average pool, dropout.
 constexpr char kBothDevicesNormNet[] = R"(
 layer { name: "rows" type: "HDF5Data" top: "x" top: "label" hdf5_data_param { source: "ROWS" batch_size: 8 } }
 layer { name: "conv1" type: "Convolution" bottom: "x" top: "conv1"
@@ -62,7 +62,7 @@ layer { name: "ip" type: "InnerProduct" bottom: "sum" top: "ip"
 layer { name: "loss" type: "SoftmaxWithLoss" bottom: "ip" bottom: "label" top: "loss" }
 )";
 
-// cifar10_quick, but for smaller images and fewer channels.
+// cifar10_quick with smaller images and fewer channels.
 constexpr char kQuick[] = R"(
 layer { name: "rows" type: "HDF5Data" top: "x" top: "label" hdf5_data_param { source: "ROWS" batch_size: 8 } }
 layer { name: "conv1" type: "Convolution" bottom: "x" top: "conv1" param { lr_mult: 1 } param { lr_mult: 2 }
@@ -93,7 +93,7 @@ class BothDevicesTest : public testing::TestWithParam<const char*> {
     WriteRows();
   }
 
-  // Images with a bright quarter, which their label names.
+  // Writes images with one bright quarter, whose number is the label.
   void WriteRows() {
     std::vector<float> images, labels;
     for (int n = 0; n < kImages; ++n) {
@@ -116,7 +116,7 @@ class BothDevicesTest : public testing::TestWithParam<const char*> {
     return folder_ / Join(name, "_iter_", iter, ".solverstate");
   }
 
-  // With the factor on the loss, 0 where there is none, and the steps skipped so far.
+  // Records each loss and loss scale (0 without one), and the number of steps skipped so far.
   struct LossObserver final : TrainingObserver {
     void OnIteration(const IterationReport& e) override {
       losses.push_back(e.loss);
@@ -127,7 +127,7 @@ class BothDevicesTest : public testing::TestWithParam<const char*> {
     size_t skipped = 0;
   };
 
-  // The losses of a run up to `max_iter` whose snapshots are called `name`.
+  // Returns the losses of a run up to `max_iter`, which names its snapshots `name`.
   std::vector<float> Train(const Device& device, const std::string& name, int max_iter,
                            const std::string& fields, const std::string& snapshot = "") {
     std::string net = net_head_ + GetParam();
@@ -155,14 +155,14 @@ constexpr const char* kNetNames[] = {"LeNet", "NormNet", "Quick"};
 INSTANTIATE_TEST_SUITE_P(On, BothDevicesTest, testing::Values(kLeNet, kBothDevicesNormNet, kQuick),
                          [](const auto& net) { return std::string(kNetNames[net.index]); });
 
-constexpr float kRounding = 2e-3f;  // what differs in the last place grows from step to step
+constexpr float kRounding = 2e-3f;  // differences in the last place grow with every step
 
 TEST_P(BothDevicesTest, LossesAreEqualButForRounding) {
   for (const std::string fields :
        {"base_lr: 0.02 momentum: 0.9 weight_decay: 0.0005 ", "type: 'Adam' base_lr: 0.002 "}) {
     const std::vector<float> cpu = Train(*cpu_, "cpu", 40, fields);
     const std::vector<float> gpu = Train(*gpu_, "gpu", 40, fields);
-    ASSERT_EQ(cpu.size(), 41u);  // the last one is of the learned net
+    ASSERT_EQ(cpu.size(), 41u);  // the last one follows the last update
     EXPECT_LT(cpu.back(), cpu.front()) << "it learns";
     EXPECT_THAT(gpu, Pointwise(FloatNear(kRounding), cpu)) << fields;
   }
@@ -182,7 +182,7 @@ TEST_P(BothDevicesTest, ASnapshotOfOneIsResumedOnTheOther) {
   }
 }
 
-// Steps are small enough for the nets' values to part slowly.
+// With a rate this small, the losses of the two devices diverge slowly.
 const std::string kSmallSteps = "base_lr: 0.005 momentum: 0.9 snapshot: 25 ";
 const std::string kInF16 = kSmallSteps + "default_forward_type: FLOAT16 ";
 const std::string kFixed = "loss_scale: 128 ";  // so that no step is skipped
@@ -217,7 +217,7 @@ TEST_P(BothDevicesTest, ASnapshotInF16IsResumedInAnyTypeOfTheOther) {
                        "its gradients are FLOAT16, and starts with loss scale 128"));
 }
 
-// Gradients that a huge factor makes infinite.
+// The huge loss scale makes gradients infinite.
 TEST_P(BothDevicesTest, AfterAnOverflowInF16TheStepIsSkippedTheFactorHalvedAndTheRunGoesOn) {
   net_head_ = "global_grad_scale: 1073741824 global_grad_scale_adaptive: true\n";
   const std::vector<float> losses = Train(*gpu_, "gpu", 50, kInF16);
@@ -226,7 +226,7 @@ TEST_P(BothDevicesTest, AfterAnOverflowInF16TheStepIsSkippedTheFactorHalvedAndTh
   EXPECT_LT(skipped, 30u);
   EXPECT_EQ(observer_.factors.back(), std::ldexp(1073741824.0f, -static_cast<int>(skipped)));
   EXPECT_LT(losses.back(), losses[skipped]) << "it learns";
-  EXPECT_THAT(losses, Each(testing::Lt(10.0f)));  // nor NaN
+  EXPECT_THAT(losses, Each(testing::Lt(10.0f)));  // this also rejects NaN
 }
 
 TEST_P(BothDevicesTest, ARunInF16GoesOnBitForBit) {

@@ -1,4 +1,4 @@
-// What a run says when its loss is not finite: which layer, which record, and which rate.
+// A run whose loss is not finite names the layer, the record and the learning rate.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -29,7 +29,8 @@ layer { name: "loss" type: "SoftmaxWithLoss" bottom: "ip" bottom: "label" top: "
 
 class BrokenPassTest : public testing::Test {
  protected:
-  // What a run of batches of 4 says in iteration 1, where number `at` of row 6 is `value`.
+  // Returns the message of a run with batches of 4 that fails in iteration 1, where value 2 of row
+  // 6 is `value`.
   std::string Ends(float value, const std::string& net = kBrokenPassNet,
                    const std::string& fields = "base_lr: 0 lr_policy: \"fixed\" ") {
     constexpr int kRows = 8, kWidth = 5;

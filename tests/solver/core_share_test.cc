@@ -18,7 +18,8 @@ TEST(CoreShareTest, SaysNothingOfARunThatHasItsCores) {
   EXPECT_EQ(share.Note(1e9), "");
 }
 
-// Four threads on one core: three quarters of their time they have none.
+// Returns the note of a run with four threads on one core: each thread lacks a core for three
+// quarters of its time.
 std::string NoteOfACrowdedCore() {
   cpu_set_t one;
   CPU_ZERO(&one);

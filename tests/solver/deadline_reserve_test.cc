@@ -12,7 +12,7 @@ using std::chrono::seconds;
 
 class TimeBudgetTest : public testing::Test {
  protected:
-  // The most seconds before the end at which it is up.
+  // Returns the most seconds before kEnd at which `budget` is up.
   static double Reserve(const DeadlineReserve& budget, int snapshots = 1, bool in_test = false) {
     for (int tenths = 100000; tenths > 0; --tenths) {
       if (budget.IsUp(kEnd - milliseconds(100 * tenths), snapshots, in_test)) return tenths / 10.0;

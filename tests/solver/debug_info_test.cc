@@ -7,7 +7,7 @@
 namespace trainer {
 namespace {
 
-// How many lines begin with `start`.
+// Returns the number of lines that begin with `start`.
 int64_t Lines(const LogCollector& collected, const std::string& start) {
   return std::ranges::count_if(collected.lines,
                                [&](const std::string& line) { return line.starts_with(start); });
@@ -21,9 +21,9 @@ TEST(SolverDebugInfoTest, TrainingLogsItWhenIterationsAreDisplayedAndTestsAlways
   SmallRun run(std::string(kDebugInfoFields) + "debug_info: true");
   LogCollector collected;
   run.Solve();
-  // Iterations 0, 2 and 4.
+  // The run displays iterations 0, 2 and 4.
   EXPECT_EQ(Lines(collected, "    [Backward] All net params"), 3);
-  const int tests = 2 * 2;  // at 0 and 3
+  const int tests = 2 * 2;  // at iterations 0 and 3
   const auto outputs = static_cast<int64_t>(run.solver->test_net(0).graph().nodes.size());
   EXPECT_GE(Lines(collected, "    [Forward]"), (3 + tests) * outputs);
 }

@@ -1,5 +1,5 @@
-// Convolutions whose ReLU loses NaN, as cuDNN's may: which ones compute so, and that a run still
-// tells of NaN.
+// Convolutions with a fused ReLU that drops NaN, as cuDNN's may: which layers use it, and that a
+// run still reports NaN.
 
 #ifdef TRAINER_CUDA_EMULATED
 
@@ -27,7 +27,7 @@ constexpr int kDroppedNanBatch = 4, kBadBatch = 2;
 
 class DroppedNanTest : public testing::Test {
  protected:
-  // Pictures of 4 x 4, of which one in batch kBadBatch has a NaN.
+  // Writes 4 x 4 images; one image of batch kBadBatch contains a NaN.
   DroppedNanTest() {
     constexpr int kPictures = 6 * kDroppedNanBatch, kPixels = 16;
     std::vector<float> pixels, labels;
@@ -47,7 +47,7 @@ class DroppedNanTest : public testing::Test {
     emulated_gpu::Reset();
   }
 
-  // Three convolutions with a ReLU each, of which the first one does not learn.
+  // Creates a run with three convolutions, each with a ReLU; the first one does not learn.
   SmallRun& Start(bool library_keeps, const std::string& type) {
     run_.reset();
     emulated_gpu::Reset({.fused_relu_keeps_nan = library_keeps});
@@ -74,7 +74,7 @@ layer { name: "loss" type: "SoftmaxWithLoss" bottom: "ip" bottom: "label" top: "
     return *run_;
   }
 
-  // What each convolution does with bias and ReLU: "with" or "apart" from its call.
+  // Returns for each convolution whether its call includes bias and ReLU ("with") or not ("apart").
   static std::vector<std::string> FusionsOf(const Net& net) {
     std::vector<std::string> found;
     for (const Node& node : net.graph().nodes) {

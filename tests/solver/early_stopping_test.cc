@@ -1,4 +1,4 @@
-// patience: a run ends after so many tests without a better one.
+// patience: a run ends after this many tests without an improvement.
 
 #include "early_stopping.h"
 
@@ -21,7 +21,7 @@ using testing::IsEmpty;
 constexpr char kPatienceFields[] =
     "base_lr: 0 lr_policy: \"fixed\" max_iter: 20 test_interval: 2 test_iter: 1 ";
 
-// What the tests of a run say, without a run.
+// Passes test results to EarlyStopping directly, without training.
 class PatienceTest : public testing::Test {
  protected:
   std::unique_ptr<EarlyStopping> Make(const std::string& fields) {
@@ -29,7 +29,7 @@ class PatienceTest : public testing::Test {
     return std::make_unique<EarlyStopping>(run_->spec,
                                            std::vector<std::string>{"accuracy", "loss"});
   }
-  // Notes a test and tells whether the run would end.
+  // Reports a test and returns whether the run would end.
   static bool EndsAt(EarlyStopping& patience, int iter, float accuracy, bool interrupted = false) {
     const std::vector<ReportedValue> outputs = {{"accuracy", accuracy, 0}, {"loss", -accuracy, 1}};
     TestReport report;
@@ -123,7 +123,7 @@ TEST_F(PatienceTest, WhatIsNotANumberIsNeverTheBestAndInterruptedTestsDoNotCount
   EXPECT_TRUE(EndsAt(*patience, 6, 0.2f));
 }
 
-// Whole runs that learn nothing: their data are constant and their rate is 0.
+// Whole runs that learn nothing: the data are constant and the learning rate is 0.
 std::string ConstantNet() {
   std::string net = SmallNet();
   const std::string filler = "data_filler { type: \"gaussian\" }";

@@ -21,7 +21,7 @@ const std::string kRaw =
     "base_lr: 0.1 lr_policy: \"fixed\" momentum: 0.9 display: 1 test_iter: 2 test_interval: 7 ";
 const std::string kAveraged = kRaw + "ema_decay: 0.8 ";
 
-// All weights of a file, in layer order.
+// Returns all weights of a file, in layer order.
 std::vector<float> WeightsIn(const std::string& file) {
   std::vector<float> all;
   const caffe::NetParameter model = ReadModel(file);
@@ -45,7 +45,7 @@ TEST(WeightAverageTest, FollowsTheWeightsMoreCloselyAtTheStart) {
       expected[i] = keep * expected[i] + (1 - keep) * weights[i];
     }
   }
-  // The parameters of the net come in the order of its layers' blobs.
+  // The net's parameters are in the order of its layers' blobs.
   run.solver->Snapshot();
   const std::vector<float> saved = WeightsIn(run.PathOf("s_iter_20.averaged.caffemodel"));
   ASSERT_EQ(saved.size(), expected.size());
@@ -95,7 +95,7 @@ TEST(WeightAverageTest, TwentyIterationsEqualTenAndAResumeOfTen) {
   for (const char* file : {"s_iter_20.caffemodel", "s_iter_20.averaged.caffemodel"}) {
     EXPECT_EQ(ReadText(second.PathOf(file)), ReadText(whole.PathOf(file))) << file;
   }
-  // Tests of two outputs at 0, 7 and 14.
+  // The tests at iterations 0, 7 and 14 have two outputs each.
   const std::vector<float>& tests = whole.observer.tests;
   EXPECT_THAT(second.observer.tests,
               ElementsAreArray(std::vector<float>(tests.begin() + 4, tests.end())));

@@ -1,4 +1,4 @@
-// Runs that end in time, and snapshots that time asks for.
+// Runs that end before their deadline, and snapshots at time intervals.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -25,7 +25,7 @@ using testing::HasSubstr;
 
 constexpr char kEndingFields[] = "base_lr: 0.1 lr_policy: \"fixed\" display: 1 momentum: 0.9 ";
 
-// Takes its time in each iteration that is displayed, as a large net would.
+// Sleeps in each displayed iteration, to simulate a large net.
 class SlowObserver final : public TrainingObserver {
  public:
   explicit SlowObserver(milliseconds time) : time_(time) {}
@@ -45,8 +45,8 @@ class SlowObserver final : public TrainingObserver {
   milliseconds time_;
 };
 
-// Makes runs of 4, 8, ... seconds until one ends in its time with more than one iteration, which
-// other programs may keep short ones from. check(solver, observer) has the last one.
+// Makes runs with 4, 8, ... seconds until one ends in time after more than one iteration, because
+// other programs may slow the short runs. Calls check(solver, observer) for that run.
 void SolveInTime(const std::string& fields, milliseconds iteration,
                  const std::function<void(const Solver&, const SlowObserver&)>& check) {
   bool in_time = false;
@@ -136,7 +136,7 @@ TEST(EndingTest, Sigusr2SnapshotsAndStops) {
   }
 }
 
-// A launcher hands on what its ranks get, too.
+// A rank may receive a signal twice, because its launcher forwards the signal too.
 TEST(EndingTest, TheSameSignalTwiceAtOnceIsOneSignal) {
   SignalWatch watch({});
   watch.BeginRun();
@@ -146,7 +146,7 @@ TEST(EndingTest, TheSameSignalTwiceAtOnceIsOneSignal) {
   EXPECT_EQ(watch.StopSignal(), "SIGTERM");
 }
 
-// Sends `first`, then `second` after the time within which the same signal counts once.
+// Raises `first`, waits until a repeated signal counts again, then raises `second`.
 void StopTwice(int first, int second) {
   SignalWatch watch({});
   watch.BeginRun();
@@ -172,7 +172,7 @@ TEST(EndingTest, TheSameSignalAgainEndsTheProgramAtOnce) {
   EXPECT_EXIT(StopTwice(SIGTERM, SIGTERM), testing::KilledBySignal(SIGTERM), "");
 }
 
-// Another rank got it first, and all of them agreed.
+// Another rank received the signal first, and all ranks agreed on a snapshot.
 TEST(EndingTest, ASnapshotThatRanksAgreedOnAnswersTheSignalOfThisOneToo) {
   SignalWatch watch({});
   watch.BeginRun();
@@ -188,7 +188,8 @@ TEST(SnapshotTimeTest, SnapshotsComeByTheClockToo) {
   const auto start = steady_clock::now();
   EXPECT_EQ(solver.Solve(), SolveResult::kFinished);
   const auto lasted = std::chrono::duration_cast<seconds>(steady_clock::now() - start).count();
-  // By the clock about the tenth, by number the 20th, which starts the clock anew, and the last.
+  // The clock requests a snapshot near iteration 10, and `snapshot` requests iteration 20, which
+  // restarts the clock. The run ends with a snapshot of iteration 26.
   EXPECT_GE(observer.snapshots.size(), 3u);
   EXPECT_LE(observer.snapshots.size(), 2u + static_cast<size_t>(lasted));
   EXPECT_THAT(observer.snapshots, Contains(20));
@@ -208,7 +209,7 @@ TEST(SnapshotInBackgroundTest, AWriteThatFailsIsTriedAgainWithoutStoppingTrainin
   solver.StartSnapshot();
   while (solver.iter() < 15) solver.Step();
   std::filesystem::rename(files.PathOf("away"), files.PathOf("disk"));
-  // The next snapshot would take its place.
+  // The next snapshot would replace the pending one.
   const std::string state = NamesFor(files.PathOf("disk/s"), 10).state;
   while (!std::filesystem::exists(state)) std::this_thread::yield();
   EXPECT_EQ(solver.Solve(), SolveResult::kFinished);
@@ -227,7 +228,7 @@ TEST(SnapshotInBackgroundTest, TheLastOneThatFailsEndsTheRun) {
   EXPECT_EQ(ErrorOf([&] { solver.Solve(); }).first, ErrorCode::kIo);
 }
 
-// What is saved is a copy: training goes on while it is written.
+// A snapshot is written from a copy while training continues.
 TEST(SnapshotInBackgroundTest, ASnapshotHoldsTheWeightsOfItsIteration) {
   const std::string fields = std::string(kEndingFields) + "max_iter: 60 snapshot: 3 ";
   SmallRun run(fields);

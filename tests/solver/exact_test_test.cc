@@ -40,7 +40,8 @@ class ExactTestTest : public testing::Test {
  protected:
   void SetUp() override { TRAINER_CPU_ONLY("the threads sum arrays of the host"); }
 
-  // The accuracies and losses of all tests, with test_compute_loss those of the log, too.
+  // Returns the accuracies and losses of all tests and, with test_compute_loss, the logged losses
+  // too.
   std::vector<float> Tests(const std::string& fields, int batch, SolverOptions options = {}) {
     return TestsOf(folder_.Spec(kExactNet, "random_seed: 3 momentum: 0.9 " + fields, batch),
                    options);
@@ -66,7 +67,7 @@ class ExactTestTest : public testing::Test {
   RowsFolder folder_;
 };
 
-// Three tests, whose second and third begin where the one before ended.
+// The run tests three times, and each test begins in the data where the previous one ended.
 TEST_F(ExactTestTest, EachRecordCountsOnceWhateverTheBatch) {
   const std::string fields = "base_lr: 0.1 test_interval: 4 max_iter: 8 ";
   const std::vector<float> whole = Tests(fields + "test_iter: 1 ", 26);
@@ -98,7 +99,7 @@ TEST_F(ExactTestTest, AResumedRunTestsBitForBit) {
               ElementsAreArray(std::vector(whole.begin() + 4, whole.end())));
 }
 
-// The forward pass that is displayed after the last update moves the averages of a BatchNorm.
+// The forward pass that is displayed after the last update changes BatchNorm's running averages.
 TEST_F(ExactTestTest, TheLastTestIsThatOfTheLastSnapshot) {
   const std::string fields = "base_lr: 0.1 test_interval: 5 max_iter: 5 ";
   const std::vector<float> logged = Tests(fields, 5);

@@ -1,7 +1,7 @@
-// What an iteration of usual nets reads and writes of a GPU's memory, counted by the emulated one,
-// against the least that passes over its tensors can: see LeastOf.
+// Compares the bytes of GPU memory that an iteration of common nets reads and writes, counted by
+// the emulated GPU, with the minimum for passes over its tensors: see LeastOf.
 
-// Whole images through all kernels: with a sanitizer that takes minutes.
+// Whole images pass through all kernels, which takes minutes with a sanitizer.
 #if defined(TRAINER_CUDA_EMULATED) && !defined(__SANITIZE_ADDRESS__)
 
 #include <emulated_gpu.h>
@@ -19,12 +19,12 @@
 namespace trainer {
 namespace {
 
-// While one lives, kernels of more blocks do nothing, and libraries compute nothing.
+// During its lifetime, kernels of more than `most_blocks` blocks and library calls compute nothing.
 struct KernelsOf {
   explicit KernelsOf(uint64_t most_blocks) { emulated_gpu::SetMostBlocks(most_blocks); }
   ~KernelsOf() { emulated_gpu::SetMostBlocks(emulated_gpu::kManyBlocks); }
 };
-// While one lives, what kernels touch is counted.
+// Counts the bytes that kernels access during its lifetime.
 struct CountsBytes {
   CountsBytes() { emulated_gpu::CountBytes(true); }
   ~CountsBytes() { emulated_gpu::CountBytes(false); }
@@ -33,7 +33,7 @@ struct CountsBytes {
 struct Moved {
   double measured = 0, least = 0;  // bytes
 };
-// By what the layers are: "Convolution+ReLU".
+// The keys are the types of layers that are fused, e.g. "Convolution+ReLU".
 using MovedByType = std::map<std::string, Moved>;
 
 std::set<std::string> FusedInto(const Net& net, int i) {
@@ -50,14 +50,14 @@ std::string TypeOf(const Net& net, int i) {
   return type;
 }
 
-// What layer i moves at least, forward and backward, where each kernel reads and writes its tensors
-// once. x, y: the inputs and outputs; w: the parameters in f32.
-//   convolutions, products   x + w -> y; x + dy -> dw; dy + w -> dx where that is wanted
+// Returns the least bytes that layer i moves, forward and backward, if each kernel reads and writes
+// its tensors once. x, y: the inputs and outputs; w: the parameters in f32.
+//   convolutions, products   x + w -> y; x + dy -> dw; dy + w -> dx if dx is wanted
 //     with a bias            dy -> db
-//     with a ReLU            in its place dy + y -> dy, db
+//     with a ReLU            dy + y -> dy, db instead
 //   BatchNorm, Scale, ReLU   x; x -> y; x + dy; x + dy -> dx
 //     with a sum             x; x + other -> y; x + y + dy -> g; x + g -> dx
-//   pools                    x -> y and a byte per winner; dy and those -> dx
+//   pools                    x -> y and a byte per winner; dy and these bytes -> dx
 //   LRN                      x -> y; x + dy -> dx
 //   ReLU, Dropout            x -> y; y + dy -> dx
 //   Concat, Cast             x -> y; dy -> dx
@@ -97,7 +97,7 @@ double LeastOf(const Net& net, int i) {
   return 0;
 }
 
-// One pass over a net whose passes before computed nothing.
+// Measures one pass of a net whose previous passes computed nothing.
 MovedByType MeasurePass(Net& net) {
   MovedByType moved;
   const KernelsOf all(emulated_gpu::kManyBlocks - 1);
@@ -121,7 +121,8 @@ MovedByType MeasurePass(Net& net) {
   return moved;
 }
 
-// `blocks`: of each kernel of the passes before, enough to bring a finite loss.
+// Measures one pass of `model`. In previous passes, only kernels of at most `blocks` blocks run,
+// which is enough for a finite loss.
 MovedByType MeasureModel(const MadeUpModel& model, uint64_t blocks = 1) {
   const KernelsOf some(blocks);
   SmallRun run("base_lr: 0.01 lr_policy: \"fixed\" momentum: 0.9 weight_decay: 0.0005 max_iter: 90",
@@ -130,14 +131,14 @@ MovedByType MeasureModel(const MadeUpModel& model, uint64_t blocks = 1) {
   return MeasurePass(run.solver->train_net());
 }
 
-// While one lives, the ReLU in cuDNN's convolutions gives 0 for NaN, as it may.
+// During its lifetime, the ReLU in cuDNN's convolutions returns 0 for NaN, as a real one may.
 struct ReluDropsNan {
   ReluDropsNan() { emulated_gpu::Reset({.fused_relu_keeps_nan = false}); }
   ~ReluDropsNan() { emulated_gpu::Reset(); }
 };
 
-// What batches of `batch` move: a part for each image and a part for the weights, which batches of
-// one and of two images tell apart.
+// Extrapolates to batches of `batch` images from batches of one and two images: the bytes have a
+// constant part for the weights and an equal part for each image.
 MovedByType MeasureForBatch(MadeUpModel model, int batch) {
   model.batch = 1;
   const MovedByType one = MeasureModel(model);
@@ -167,7 +168,7 @@ void ExpectNearTheLeast(const MovedByType& moved) {
     sum.least += bytes.least;
   }
   EXPECT_LE(sum.measured, 1.15 * sum.least) << TableOf(moved);
-  // Else something was not counted.
+  // A smaller number means that something was not counted.
   EXPECT_GE(sum.measured, 0.95 * sum.least) << TableOf(moved);
   testing::Test::RecordProperty("bytes", TableOf(moved));
 }

@@ -1,5 +1,5 @@
-// What a step of usual nets asks of a GPU, counted by the emulated one: kernels are queued and, but
-// for the smallest, do nothing.
+// Counts the operations that a step of common nets queues on the emulated GPU. All kernels but the
+// smallest compute nothing.
 
 #ifdef TRAINER_CUDA_EMULATED
 
@@ -20,11 +20,11 @@ struct Model {
   std::vector<int64_t> image;  // (C, H, W)
   int recorded;                // kernels, copies and fills of a step
   caffe::Type type = caffe::FLOAT;
-  int reads = 1;  // a step: losses and faults; with a loss scale what the update decided, too
+  int reads = 1;  // per step: losses and faults; with a loss scale, also the update's decision
 };
 void PrintTo(const Model& model, std::ostream* out) { *out << model.folder; }
 
-// While one lives, kernels of a block run, which bring the loss, and no others.
+// During its lifetime, only kernels of one block run; they compute the loss.
 struct OnlySmallKernels {
   OnlySmallKernels() { emulated_gpu::SetMostBlocks(1); }
   ~OnlySmallKernels() { emulated_gpu::SetMostBlocks(~uint64_t{0}); }

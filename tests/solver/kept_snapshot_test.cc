@@ -1,5 +1,5 @@
-// A snapshot that an earlier program wrote, kept as it is: today's program goes on from it as that
-// one did. The files and how they were made: tests/solver/kept_snapshot/README.md.
+// A snapshot from an earlier version of the program: the current version must continue from it as
+// the earlier one did. tests/solver/kept_snapshot/README.md says how the files were made.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -21,7 +21,7 @@ class KeptSnapshotTest : public testing::Test {
   static std::string Kept(const std::string& name) {
     return SourceFolder() + "/tests/solver/kept_snapshot/" + name;
   }
-  // A solver that went on from the kept iteration 10 and writes its own files elsewhere.
+  // Resumes a solver from the kept iteration 10 and lets it write its own files elsewhere.
   KeptSnapshotTest() : spec_(LoadSolver(Kept("solver.prototxt"))) {
     spec_.proto.set_snapshot_prefix(Own("kept"));
     SolverOptions options;
@@ -48,7 +48,8 @@ class KeptSnapshotTest : public testing::Test {
     }
     return all;
   }
-  // What does not depend on how the processor adds: all but weights, arrays, losses and states.
+  // Returns the fields that do not depend on the processor's order of sums: all but weights,
+  // arrays, losses and states.
   static std::string Places(caffe::SolverState state) {
     state.clear_history();
     state.clear_recent_losses();
@@ -61,8 +62,8 @@ class KeptSnapshotTest : public testing::Test {
     state.clear_averaged_bytes();
     state.clear_file_bytes();
     state.clear_crc32c();
-    state.clear_best();     // which the program that wrote the files kept for keep_best alone
-    state.clear_threads();  // which the program that wrote the files did not name
+    state.clear_best();     // the earlier version saved it only for keep_best
+    state.clear_threads();  // the earlier version did not save it
     for (caffe::NetProgress& net : *state.mutable_progress()) {
       for (caffe::LayerProgress& layer : *net.mutable_layers()) {
         if (layer.layer() == "lstm") layer.clear_state();
@@ -91,8 +92,9 @@ TEST_F(KeptSnapshotTest, IsWrittenAgainAsItWasRead) {
   EXPECT_EQ(own.progress(0).layers(1).state(), kept.progress(0).layers(1).state());
 }
 
-// To 1e-3, since other processors add in another order: a bias that batch norm takes away again has
-// a gradient of rounding errors alone. On the processor that made the files the numbers are equal.
+// The bound is 1e-3 because other processors add in another order: a bias that batch norm cancels
+// has a gradient of rounding errors only. On the processor that made the files, the numbers are
+// equal.
 TEST_F(KeptSnapshotTest, GoesOnAsTheProgramDidThatWroteIt) {
   constexpr float bound = 1e-3f;
   solver_->Solve();

@@ -1,5 +1,5 @@
-// iter_size with a loss that divides by the labels that count: an update of several passes is the
-// update of one batch with all their records.
+// iter_size with a loss that divides by the number of counted labels: an update of several passes
+// equals the update of one batch with all their records.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -19,7 +19,7 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Pointwise;
 
-// `loss`: the type of the loss and its fields. The labels are 0 1 2 3 0 1 ...
+// `loss` is the type of the loss layer and its fields. The labels are 0 1 2 3 0 1 ...
 std::string CountedNet(const std::string& loss) {
   return R"(
 layer { name: "rows" type: "HDF5Data" top: "x" top: "label"
@@ -64,7 +64,8 @@ class LabelCountsTest : public testing::Test {
   RowsFolder folder_;
 };
 
-// Passes of two records have one or two that count, or count with weights 6, 0.5, 6, ...
+// Each pass of two records has one or two counted labels, or labels with a total weight of 6, 0.5,
+// 6, ...
 TEST_F(LabelCountsTest, PassesLearnWhatOneBatchLearns) {
   for (const char* loss : {kIgnored, kWeighted, kInfogain}) {
     SCOPED_TRACE(loss);

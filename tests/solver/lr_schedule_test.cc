@@ -64,7 +64,7 @@ TEST(LrPolicyTest, MultistepTakesAtMostOneStepPerIteration) {
   EXPECT_FLOAT_EQ(schedule.At(6).lr, 0.005f);
 }
 
-// The losses 3, 2, 4, 2, 5: the second is the least one, and an equal one is no new minimum.
+// The losses are 3, 2, 4, 2, 5: the second is the minimum, and an equal loss is not a new minimum.
 TEST(LrPolicyTest, PlateauStepsAfterAWindowWithoutANewMinimum) {
   caffe::SolverParameter solver = Policy("plateau");
   solver.add_plateau_winsize(2);
@@ -88,7 +88,7 @@ TEST(LrPolicyTest, PlateauStartsAfterTheWarmupAndKeepsItsState) {
   caffe::SolverParameter solver = Policy("plateau");
   solver.add_plateau_winsize(2);
   solver.set_warmup_iter(5);
-  solver.add_stepvalue(1);  // which only multistep reads
+  solver.add_stepvalue(1);  // only multistep reads this
   LrSchedule schedule(solver);
   EXPECT_FLOAT_EQ(schedule.At(4).lr, 0.4f) << "the warm-up ends at base_lr";
   for (int iter = 0; iter < 5; ++iter) EXPECT_FALSE(schedule.Advance(iter, 1));
@@ -101,7 +101,7 @@ TEST(LrPolicyTest, PlateauStartsAfterTheWarmupAndKeepsItsState) {
   LrSchedule resumed(solver);
   resumed.Restore(state);
   EXPECT_TRUE(resumed.Advance(7, 3));
-  caffe::SolverState other;  // of a run with another policy
+  caffe::SolverState other;  // from a run with another policy
   other.set_iter(100);
   resumed.Restore(other);
   EXPECT_FALSE(resumed.Advance(101, 9));
@@ -156,7 +156,7 @@ TEST(LrPolicyTest, WarmupFromWarmupStartLrRisesInALineToBaseLrWhateverThePolicy)
     EXPECT_FLOAT_EQ(LearningRate(solver, 0, 0), 0.1f) << policy;
     EXPECT_FLOAT_EQ(LearningRate(solver, 5, 1), 0.2f) << policy;
     EXPECT_FLOAT_EQ(LearningRate(solver, 19, 1), 0.48f) << policy;
-    const bool from_the_end = std::string(policy) == "cosine";  // cosine falls from the warm-up on
+    const bool from_the_end = std::string(policy) == "cosine";  // cosine falls after the warm-up
     EXPECT_FLOAT_EQ(LearningRate(solver, 20, 1), from_the_end ? 0.5f : after) << policy;
   }
 }

@@ -10,7 +10,7 @@
 namespace trainer {
 namespace {
 
-// The data layer as one that makes images and labels of 0.
+// Turns `data` into a layer that produces images and labels of 0.
 void MakeUp(const MadeUpModel& model, caffe::LayerParameter& data) {
   data.set_type("DummyData");
   data.clear_data_param();

@@ -1,5 +1,5 @@
 #pragma once
-// The nets of models/ on made-up numbers, for tests that count what a step of them does.
+// Nets of models/ with generated data, for tests that count what a step does.
 
 #include <cstdint>
 #include <ostream>
@@ -14,14 +14,15 @@ struct MadeUpModel {
   const char* folder;          // in models/
   std::vector<int64_t> image;  // (C, H, W)
   int batch = 2;
-  // Inner products of more outputs than 1000 get 32: their weights take most of the memory.
+  // Reduces inner products with more than 1000 outputs to 32, because their weights take most of
+  // the memory.
   bool small_products = false;
-  caffe::Type type = caffe::FLOAT;  // of values
+  caffe::Type type = caffe::FLOAT;  // default_forward_type
 };
 
 inline void PrintTo(const MadeUpModel& model, std::ostream* out) { *out << model.folder; }
 
-// The training net of the folder's train_test.prototxt.
+// Returns the training net of the folder's train_test.prototxt as text.
 std::string NetText(const MadeUpModel& model);
 
 }  // namespace trainer

@@ -1,4 +1,4 @@
-// Nets as shipped in models/, trained for twenty iterations from an LMDB, against the losses of
+// Trains the nets of models/ for twenty iterations from an LMDB and compares their losses with
 // independent models (nets.py, big_nets.py and attention.py in scripts/golden).
 
 #include <gtest/gtest.h>
@@ -33,8 +33,8 @@ double NumberOr(const GoldenCase& golden, const std::string& key, double otherwi
   return found == golden.numbers.end() ? otherwise : found->second;
 }
 
-// The made-up images of a case. Records hold each pixel `zoom` times in both directions; there are
-// `records`, after which they begin again.
+// The generated images of a case. Each record repeats every pixel `zoom` times in both directions.
+// Training starts over after `records` records.
 struct Images {
   explicit Images(const GoldenCase& golden)
       : channels(static_cast<int>(golden.Number("channels"))),
@@ -52,7 +52,7 @@ struct Images {
   int zoom;
 };
 
-// The bytes of record i, (C, H * zoom, W * zoom).
+// Returns the bytes of record i, of shape (C, H * zoom, W * zoom).
 std::string RecordBytes(const Images& images, uint32_t i, uint32_t label) {
   std::string bytes;
   const int zoom = images.zoom;
@@ -94,7 +94,7 @@ void WriteMean(const Images& images, const std::string& path) {
   WriteText(path, mean.SerializeAsString());
 }
 
-// The solver of `golden` on its net, whose data come from `folder`.
+// Returns the solver of `golden` with its net, which reads its data from `folder`.
 SolverSpec LoadCase(const GoldenCase& golden, const Images& images, const TempFolder& folder) {
   std::string net = golden.Text("net");
   net.pop_back();  // its newline
@@ -125,7 +125,7 @@ SolverSpec LoadCase(const GoldenCase& golden, const Images& images, const TempFo
   return spec;
 }
 
-// Parameter i by the hash of stream i, within bound_i of center_i, or of 0.
+// Fills parameter i from hash stream i, within bound_i of center_i (or of 0 without one).
 caffe::NetParameter StartWeights(const Net& net, const GoldenCase& golden) {
   caffe::NetParameter start;
   for (size_t i = 0; i < net.params().size(); ++i) {
@@ -142,8 +142,9 @@ caffe::NetParameter StartWeights(const Net& net, const GoldenCase& golden) {
   return start;
 }
 
-// The sums that a BatchNorm stores are as large as its data, and no more precise. What is learned
-// has the losses' bound: another order of sums in one convolution moves a square by half of it.
+// The sums that BatchNorm stores are as large as its data and no more precise. Learned parameters
+// have tighter bounds: another order of sums in one convolution uses up half of the bound of a sum
+// of squares.
 void ExpectWeights(const Device& device, const Net& net, const GoldenCase& golden) {
   for (size_t i = 0; i < net.params().size(); ++i) {
     const Param& param = *net.params()[i];
@@ -191,7 +192,8 @@ struct Run {
   std::unique_ptr<Solver> solver;
 };
 
-// Trains with this storage; each loss within `bound` of itself. f32 checks the weights too.
+// Trains with activations of type `storage` and expects each loss within the relative `bound`. With
+// f32, the weights are compared too.
 void ExpectTwentyIterations(const GoldenCase& golden, caffe::Type storage, double bound) {
   const Run run(golden, storage, 1);
   for (int i = 0; i < kIterations; ++i) {
@@ -201,13 +203,13 @@ void ExpectTwentyIterations(const GoldenCase& golden, caffe::Type storage, doubl
   if (storage == caffe::FLOAT) ExpectWeights(*run.device, run.solver->train_net(), golden);
 }
 
-// Sums are rounded in another order on each kind of processor. With AVX-512 the losses differ by at
-// most 1e-4; with AVX2 those of AlexNet differ by 1.3e-4 after 17 iterations.
+// Each kind of processor rounds sums in another order. With AVX-512 the losses differ by at most
+// 1e-4; with AVX2 the losses of AlexNet differ by 1.3e-4 after 17 iterations.
 TEST_P(NetsGoldenTest, TwentyIterationsMatchAnIndependentModel) {
   ExpectTwentyIterations(GetParam().Read(), caffe::FLOAT, 2e-4);
 }
 
-// The losses of twenty iterations, in this storage, at `rate` times the case's rate.
+// Returns the losses of twenty iterations at `rate` times the case's learning rate.
 std::vector<float> LossesOf(const GoldenCase& golden, caffe::Type storage, float rate) {
   const Run run(golden, storage, rate);
   std::vector<float> losses;
@@ -215,8 +217,8 @@ std::vector<float> LossesOf(const GoldenCase& golden, caffe::Type storage, float
   return losses;
 }
 
-// Small nets learn fast here, at rates that make much of one rounding: LeNet diverges. So each is
-// compared with f32, which the test above checks, at a tenth of the rate.
+// The learning rates of the small nets amplify rounding errors: LeNet diverges. So each net is
+// compared with its f32 run, which the test above checks, at a tenth of the rate.
 TEST_P(NetsGoldenTest, TwentyIterationsInBf16AreNearThem) {
   const GoldenCase golden = GetParam().Read();
   if (GetParam().file != kSmallNets) {

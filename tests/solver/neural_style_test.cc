@@ -1,4 +1,4 @@
-// A picture that learns the style of one picture and the content of another.
+// An image learns the style of one image and the content of another.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -90,7 +90,7 @@ TEST(NeuralStyleTest, GoldenValuesOfTheLossesAndThePicturesGradient) {
   }
 }
 
-// Pictures of 8 x 6 as PNG files in a folder.
+// Provides 8 x 6 pictures as PNG files in a folder.
 class PicturesTest : public testing::Test {
  protected:
   PicturesTest() {
@@ -148,7 +148,7 @@ TEST_F(PicturesTest, ResumesBitForBit) {
   EXPECT_THAT(second.Weights(), ElementsAreArray(whole.Weights()));
 }
 
-// By the rule of HDF5Output.
+// HDF5Output follows the same rule.
 TEST_F(PicturesTest, ReplacesNoFileOfAnotherRun) {
   const std::string fields = kNeuralStyleFields + "max_iter: 2 ";
   TempFolder folder;

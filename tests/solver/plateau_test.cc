@@ -1,4 +1,4 @@
-// lr_policy "plateau" in whole runs, whose rate is so small that their losses are mostly noise.
+// lr_policy "plateau" in whole runs with a learning rate so small that the losses are mostly noise.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

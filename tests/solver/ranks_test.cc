@@ -24,7 +24,7 @@ struct LearnedRanks {
   int waited = 0;
 };
 
-// `text` of a net for which "BATCH" stands for the batch of each replica and "ROWS" for the data.
+// Spec replaces "BATCH" in a net by the batch of each replica and "ROWS" by the data.
 class ReplicasTest : public testing::TestWithParam<std::tuple<int, bool>> {
  protected:
   void SetUp() override { TRAINER_CPU_ONLY("the threads sum arrays of the host"); }
@@ -52,7 +52,7 @@ class ReplicasTest : public testing::TestWithParam<std::tuple<int, bool>> {
     return learned;
   }
 
-  // That replicas of a small batch learn what one with all of it learns.
+  // Expects replicas with small batches to learn what one replica with the whole batch learns.
   void ExpectLikeOne(const std::string& net, const std::string& fields) const {
     const auto [count, eager] = GetParam();
     constexpr int kBatch = 3;
@@ -107,7 +107,7 @@ TEST_P(ReplicasTest, FollowTheCommonLossAsOneDoes) {
   ExpectLikeOne(kReplicasNet, fields);
 }
 
-// The lines of the log that say so; empty where nothing is drawn, or one rank trains.
+// The log has no such line if no layer draws numbers or only one rank trains.
 TEST_P(ReplicasTest, SayWhichLayersDrawOtherNumbersOnEachRank) {
   const auto [count, eager] = GetParam();
   const auto lines = [&](const std::string& more, int ranks) {
@@ -145,7 +145,7 @@ TEST_P(ReplicasTest, AgreeOnASeedThatNobodyGave) {
   for (const LearnedRanks& other : all) EXPECT_EQ(other.weights, all[0].weights);
 }
 
-// Whatever weights the others would have started from.
+// The other ranks have another seed and would start from other weights.
 TEST_P(ReplicasTest, StartFromTheWeightsOfRank0) {
   const auto [count, eager] = GetParam();
   const std::string fields = "max_iter: 1 random_seed: ";
@@ -170,7 +170,8 @@ TEST_P(ReplicasTest, OfRank0TellsOfTestsAndWritesAlone) {
   }
 }
 
-// A rank that had lost its data ended the run while rank 0 was writing the last snapshot.
+// Regression: a rank that had lost its data ended the run while rank 0 was writing the last
+// snapshot.
 TEST_P(ReplicasTest, NoneEndsBeforeRank0HasWritten) {
   const auto [count, eager] = GetParam();
   const SolverSpec spec = Spec(kReplicasNet, "max_iter: 4 ", 3);
@@ -180,7 +181,7 @@ TEST_P(ReplicasTest, NoneEndsBeforeRank0HasWritten) {
   });
 }
 
-// Each replica has sequences and masks of its own.
+// Each replica has its own sequences and masks.
 const char kReplicasRecurrent[] = R"(
 layer { name: "noise" type: "DummyData" top: "x" top: "cont" top: "y"
         dummy_data_param { shape { dim: 2 dim: BATCH dim: 4 } shape { dim: 2 dim: BATCH }
@@ -243,8 +244,8 @@ TEST_P(ReplicasTest, LearnAttentionAsOneDoesAndGoOnBitForBit) {
   }
 }
 
-// The position in the data is that of all, whoever goes on: replicas, or one with all their
-// batches.
+// The saved data position counts the batches of all replicas, so the same replicas or one replica
+// with all their batches can resume.
 TEST_P(ReplicasTest, GoOnWhereTheDataStoppedInAnyNumber) {
   const auto [count, eager] = GetParam();
   const auto fields = [](int iterations) {

@@ -1,9 +1,9 @@
 #pragma once
-// Nets whose passes a GPU records, for tests.
+// Nets for tests of passes that a GPU records.
 
 namespace trainer {
 
-// Convolutions, pools, LRN, batch norm with what is fused, dropout, two losses.
+// A net with convolutions, pools, LRN, a batch norm with fused layers, dropout and two losses.
 inline constexpr char kImages[] = R"(
 layer { name: "data" type: "DummyData" top: "x" top: "label" dummy_data_param {
         shape { dim: 4 dim: 3 dim: 9 dim: 9 } shape { dim: 4 }
@@ -43,7 +43,7 @@ layer { name: "ip" type: "InnerProduct" bottom: "lstm" top: "ip"
 layer { name: "loss" type: "EuclideanLoss" bottom: "ip" bottom: "wanted" top: "loss" }
 )";
 
-// Where the loss is scaled the first updates are skipped.
+// If the loss is scaled, the first updates are skipped.
 inline constexpr char kTooLarge[] = "global_grad_scale: 1e24 global_grad_scale_adaptive: true ";
 
 }  // namespace trainer

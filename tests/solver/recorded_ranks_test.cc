@@ -1,5 +1,5 @@
-// Ranks with a GPU each whose passes are recorded and played again: the same numbers bit for bit as
-// without a recording. Ranks are threads; the host sums.
+// Ranks with one GPU each replay recorded passes: the results equal those without recording bit for
+// bit. The ranks are threads, and the host computes their sums.
 
 #ifdef TRAINER_CUDA_EMULATED
 
@@ -156,7 +156,7 @@ TEST_F(RecordedRanksTest, GoOnFromTheirSnapshotBitForBit) {
   EXPECT_THAT(rest[1].weights, ElementsAreArray(whole[1].weights));
 }
 
-// What every rank finds in each batch; the sum of two equal numbers is exact.
+// Every rank reads this same batch, and the sum of two equal numbers is exact.
 const char kConstant[] = R"(
 layer { name: "data" type: "DummyData" top: "x" top: "label" dummy_data_param {
         shape { dim: 4 dim: 3 dim: 7 dim: 7 } shape { dim: 4 }
@@ -169,7 +169,7 @@ layer { name: "ip" type: "InnerProduct" bottom: "conv" top: "ip"
 layer { name: "loss" type: "SoftmaxWithLoss" bottom: "ip" bottom: "label" top: "loss" }
 )";
 
-// With averages and copies of weights in 16 bits that the update writes.
+// Some cases have averaged weights or 16-bit copies of weights, which the update writes.
 TEST_F(RecordedRanksTest, WithOneBatchForAllLearnWhatOneLearns) {
   for (const char* type : {"FLOAT", "BFLOAT16"}) {
     for (const char* fields :
@@ -189,7 +189,7 @@ struct Counted {
 
 class RankCountsTest : public RecordedRanksTest {
  protected:
-  // Of each rank's step in the steady state.
+  // Returns the operations in a step of one rank in the steady state.
   Counted CountSteps(const Setting& setting) const {
     constexpr int kSteps = 3;
     std::barrier meeting(setting.ranks);
@@ -260,7 +260,7 @@ TEST_F(RecordedRanksTest, WithALayerThatSumsWithinThePassRunWithoutARecording) {
   EXPECT_THAT(log.lines, Not(Contains(HasSubstr("Recorded a"))));
 }
 
-// The ranks whose passes are recorded sum with the one whose are not.
+// A rank with recorded passes sums gradients with a rank that cannot record.
 TEST_F(RecordedRanksTest, OneThatCannotRecordTrainsWithTheOthers) {
   Write("momentum: 0.9 ", kImages);
   const std::vector<LearnedRecordedRanks> plain = Train({.graphs = false});
@@ -275,7 +275,7 @@ TEST_F(RecordedRanksTest, OneThatCannotRecordTrainsWithTheOthers) {
   }
 }
 
-// In the fourth step, whose pass is played.
+// The fault occurs in the fourth step, which replays a recorded pass.
 TEST_F(RecordedRanksTest, NameTheRecordOfAFaultAsEver) {
   std::vector<float> rows(26 * 6), labels(26);
   for (size_t i = 0; i < rows.size(); ++i) rows[i] = static_cast<float>(i % 7);

@@ -1,4 +1,5 @@
-// Training on a GPU whose passes are recorded and played again: the same numbers bit for bit.
+// Training on a GPU that replays recorded passes: the results equal those without recording bit for
+// bit.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -111,7 +112,7 @@ struct StepCounts {
   int64_t graphs, kernels, copies, fills, allocations;
 };
 
-// Of one step in the steady state, which is not displayed.
+// Returns the operations of one step in the steady state that is not displayed.
 StepCounts CountStep(SmallRun& run) {
   for (int i = 0; i < 5; ++i) run.solver->RunStep(/*async=*/true);
   emulated_gpu::ResetCounters();
@@ -132,8 +133,8 @@ TEST_F(RecordedTest, AStepIsOneGraphAndLittleMore) {
     const int passes = more.find("iter_size") == more.npos ? 1 : 2;
     EXPECT_EQ(counts.graphs, passes) << more;
     EXPECT_EQ(counts.allocations, 0) << more;
-    // What brings the numbers of DummyData into order; a rate or count that is not that of the step
-    // before, to the device.
+    // Each pass runs one kernel, which orders the values of DummyData; a rate or count that differs
+    // from the previous step takes one more kernel.
     const bool varies = more.find("fixed") == more.npos || more.find("Adam") != more.npos;
     EXPECT_EQ(counts.kernels, passes + (varies ? 1 : 0)) << more;
     EXPECT_EQ(counts.fills, 0) << more;
@@ -142,7 +143,8 @@ TEST_F(RecordedTest, AStepIsOneGraphAndLittleMore) {
   }
 }
 
-// A layer that reads from the device in each pass and does not say so.
+// The injected error acts like a layer that reads from the device in each pass without declaring
+// it.
 TEST_F(RecordedTest, WhatCannotBeRecordedIsTrainedWithout) {
   const std::string fields = kInv + "max_iter: 6 ";
   SmallRun plain(fields, kImages, {}, "", Gpu(false)), broken(fields, kImages, {}, "", Gpu(true));

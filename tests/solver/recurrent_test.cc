@@ -1,4 +1,4 @@
-// A recurrent net's state between batches belongs to its snapshots.
+// Snapshots include a recurrent net's state between batches.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

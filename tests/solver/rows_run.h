@@ -14,9 +14,8 @@ class RowsFolder {
  public:
   RowsFolder();
 
-  // The solver of `fields` (beside net, snapshot_prefix and display; its lr_policy is fixed unless
-  // they give one) on `net`, in which "ROWS" stands for the list of the data and "BATCH" for
-  // `batch`.
+  // Returns a solver of `fields`, plus net, snapshot_prefix, display and, unless they set it, a
+  // fixed lr_policy. Replaces "ROWS" in `net` by the list of data files and "BATCH" by `batch`.
   SolverSpec Spec(std::string net, const std::string& fields, int batch = 0) const;
 
   std::string operator/(const std::string& name) const { return folder_ / name; }
@@ -25,8 +24,8 @@ class RowsFolder {
   TempFolder folder_;
 };
 
-// Runs `run` on each of `count` ranks; `snapshot` and the rank's group are in the options.
-// `eager`: how its ThreadGroup sums.
+// Runs `run` on each of `count` ranks; `snapshot` and the rank's group are in the options. `eager`
+// says how the ThreadGroup sums.
 void RunRanks(int count, bool eager, const std::string& snapshot,
               const std::function<void(const SolverOptions&, ThreadGroup&)>& run);
 

@@ -1,4 +1,4 @@
-// Replicas share the batches of tests, and their layers know of each other's batches.
+// Replicas share the batches of tests, and synchronized layers use the batches of all replicas.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -20,7 +20,7 @@ struct LearnedSharedTests {
   std::vector<std::string> states;            // of test nets, in the last snapshot
 };
 
-// Nets on 26 rows; "BATCH" stands for the batch of a replica, "ROWS" for the data.
+// Nets on 26 rows. Spec replaces "BATCH" by the batch of a replica and "ROWS" by the data.
 class SharedTestsTest : public testing::TestWithParam<int> {
  protected:
   void SetUp() override { TRAINER_CPU_ONLY("the threads sum arrays of the host"); }
@@ -37,7 +37,7 @@ class SharedTestsTest : public testing::TestWithParam<int> {
     return {WeightsOf(solver, *device), observer.losses, observer.tests, {}};
   }
 
-  // What rank 0 tells of; all have the same weights.
+  // Returns the results of rank 0 and expects all ranks to have the same weights.
   LearnedSharedTests RunAll(const SolverSpec& spec, int count,
                             const std::string& snapshot = "") const {
     std::vector<LearnedSharedTests> learned(static_cast<size_t>(count));
@@ -91,10 +91,10 @@ layer { name: "accuracy" type: "Accuracy" bottom: "ip" bottom: "label" top: "acc
         include { phase: TEST } }
 layer { name: "loss" type: "SoftmaxWithLoss" bottom: "ip" bottom: "label" top: "loss" }
 )";
-// Nothing is learned, so that tests differ by their batches alone.
+// With rate 0 nothing is learned, so tests differ only in their batches.
 const std::string kStill = "base_lr: 0 test_interval: 2 test_compute_loss: true ";
 
-// Five batches, which few numbers divide.
+// The test has five batches, which few numbers of ranks divide.
 TEST_P(SharedTestsTest, GiveTheNumbersOfOneRankBitForBit) {
   const std::string fields = kStill + "test_iter: 5 max_iter: 6 ";
   const LearnedSharedTests one = RunAll(Spec(kSharedTestsNet, fields, 4), 1);
@@ -118,7 +118,7 @@ TEST_P(SharedTestsTest, GoOnFromASnapshotOfAnyNumber) {
   }
 }
 
-// Sequences go on from batch to batch.
+// Sequences continue from batch to batch, so ranks cannot share the batches.
 TEST_P(SharedTestsTest, NetsThatRememberAreRank0sAlone) {
   const std::string net = std::string(kSharedTestsRows) + R"(
 layer { name: "cut" type: "Reshape" bottom: "x" top: "steps" reshape_param { shape { dim: 3 dim: 2 dim: 3 } }
@@ -147,7 +147,7 @@ TEST_P(SharedTestsTest, SeeTheAveragedWeightsOnEachRank) {
   EXPECT_THAT(all.tests, Pointwise(FloatNear(1e-5f), one.tests));
 }
 
-// Batch norm in the forms that are computed along with their neighbours, and one by itself.
+// This net has two batch norms that are fused with their neighbours, and one that is not.
 const std::string kSharedTestsNormNet = std::string(kSharedTestsRows) + R"(
 layer { name: "as" type: "Reshape" bottom: "x" top: "map" reshape_param { shape { dim: 0 dim: 3 dim: 2 dim: 1 } } }
 layer { name: "conv1" type: "Convolution" bottom: "map" top: "conv1"

@@ -1,4 +1,4 @@
-// Weights, gradients and images that a run shows to those who watch it.
+// Weights, gradients and images that a run shows to an observer.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -15,7 +15,7 @@ using testing::FloatNear;
 using testing::IsEmpty;
 using testing::Pointwise;
 
-// Keeps what is shown.
+// Records everything that a run shows.
 class Watcher final : public TrainingObserver {
  public:
   void OnParam(const ParamReport& report) override {
@@ -38,7 +38,7 @@ class Watcher final : public TrainingObserver {
   std::vector<int> steps;
 };
 
-// A run of this net that is watched.
+// Solves `net` with `watcher` as the observer.
 void Watch(const std::string& net, const std::string& fields, Watcher* watcher,
            bool shows_numbers = true) {
   SmallRun run(fields + " snapshot_after_train: false", net);
@@ -54,7 +54,7 @@ constexpr char kPlain[] =
 TEST(ShowingTest, WhatIsShownIsWhatTheUpdateOfATestedIterationUses) {
   Watcher watcher, every;
   Watch(SmallNet(), kPlain, &watcher);
-  ASSERT_EQ(watcher.weights.size(), 3u);  // 0, 2 and 4
+  ASSERT_EQ(watcher.weights.size(), 3u);  // iterations 0, 2 and 4
   Watch(SmallNet(),
         "base_lr: 0.5 lr_policy: 'fixed' max_iter: 5 test_iter: 1 test_interval: 1 iter_size: 2",
         &every);
@@ -73,7 +73,7 @@ TEST(ShowingTest, NothingIsShownUnlessAskedFor) {
   EXPECT_THAT(watcher.blobs, IsEmpty());
 }
 
-// `more` stands between the images and the convolution.
+// Returns a net with the layers `more` between the images and the convolution.
 std::string ImageNet(const std::string& more) {
   return R"(name: "images"
   layer { name: "data" type: "DummyData" top: "data" top: "label"

@@ -10,8 +10,9 @@
 namespace trainer {
 namespace {
 
-// Kernels of libraries use the stack pointer and what is below it as they like: oneDNN's sgemm lost
-// the heap to handlers that ran there. Here nothing below the stack pointer may be written.
+// Library kernels may use the stack pointer and the memory below it for other purposes: handlers
+// that ran on that stack corrupted the heap in oneDNN's sgemm. Here a handler that uses the memory
+// below the stack pointer fails.
 TEST(SignalStackTest, AHandlerNeedsNothingOfTheStackThatItInterrupts) {
   const auto page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
   void* const pages =

@@ -11,7 +11,7 @@
 
 namespace trainer {
 
-// Remembers what it was told.
+// Records the reports of a run.
 class RecordingObserver final : public TrainingObserver {
  public:
   void OnIteration(const IterationReport& e) override {
@@ -33,17 +33,17 @@ class RecordingObserver final : public TrainingObserver {
   std::vector<float> losses, hyper, outputs, tests;
   std::vector<int> iters;
   RunEnd end;
-  std::vector<int> begun, snapshots;  // those being written, those on the disk
-  std::vector<std::string> notes;     // but for those of a busy machine
+  std::vector<int> begun, snapshots;  // being written; on disk
+  std::vector<std::string> notes;     // except notes about a busy machine
 };
 
-// A net with data, dropout and a test phase. `batch` records of 6 numbers.
+// Returns a net with data, dropout and a test phase. A batch has `batch` records of 6 numbers.
 std::string SmallNet(int batch = 8);
 
-// The weights of all parameters, one after the other.
+// Returns the weights of all parameters, concatenated.
 std::vector<float> WeightsOf(Solver& solver, const Device& device);
 
-// The solver of `fields` (beside net, random_seed and snapshot_prefix) on `net`.
+// Owns a solver of `fields`, plus net, random_seed and snapshot_prefix, on `net`.
 class SmallRun {
  public:
   explicit SmallRun(const std::string& fields, const std::string& net = SmallNet(),

@@ -11,7 +11,7 @@ namespace {
 constexpr float kRate = 0.5f;
 constexpr char kSnapshotDiffFields[] = "base_lr: 0.5 lr_policy: 'fixed' max_iter: 3 snapshot: 1 ";
 
-// Data or gradients of every blob of a file, one after the other.
+// Returns the data or gradients of all blobs of a file, concatenated.
 std::vector<float> Numbers(const SmallRun& run, int iter, bool diff) {
   std::vector<float> all;
   const auto model = ReadModel(run.PathOf(NamesFor("s", iter).model));

@@ -23,13 +23,13 @@ using testing::SizeIs;
 constexpr char kLinkedFields[] =
     "base_lr: 0.1 lr_policy: \"fixed\" max_iter: 10 snapshot: 2 test_interval: 2 test_iter: 2 ";
 
-// Where a link leads; "" if there is none.
+// Returns the target of a link, or "" if there is none.
 std::string TargetOf(const std::string& link) {
   std::error_code failed;
   return std::filesystem::read_symlink(link, failed).string();
 }
 
-// SnapshotRetention with small files in the place of snapshots.
+// Tests SnapshotRetention with small files instead of snapshots.
 class SnapshotLinksTest : public testing::Test {
  protected:
   std::unique_ptr<SnapshotRetention> Keep(const std::string& fields,
@@ -132,7 +132,7 @@ TEST_F(SnapshotLinksTest, AFileSystemWithoutLinksIsAWarning) {
   const LogCollector log;
   for (const int iter : {2, 4, 6}) {
     ops.calls = 0;
-    ops.fail_at = 1;  // after the removal of a former temporary link
+    ops.fail_at = 1;  // call 0 removes a former temporary link
     Save(*kept, iter);
     EXPECT_EQ(ops.failed_call, "symlink");
   }

@@ -38,10 +38,10 @@ size_t FilesOf(const std::string& folder, const std::string& start) {
   return count;
 }
 
-// SnapshotRetention with small files in the place of snapshots.
+// Tests SnapshotRetention with small files instead of snapshots.
 class KeptSnapshotsTest : public testing::Test {
  protected:
-  // `fields`: of keep_last and its like.
+  // `fields` sets keep_last and similar fields.
   std::unique_ptr<SnapshotRetention> Keep(const std::string& fields,
                                           FileOps& ops = FileOps::Posix()) {
     const std::vector<std::string> outputs = {"accuracy", "loss"};
@@ -50,7 +50,7 @@ class KeptSnapshotsTest : public testing::Test {
     return std::make_unique<SnapshotRetention>(run_->spec, outputs, ops);
   }
   std::string Prefix() const { return folder_ / "s"; }
-  // The iterations of the best that its state names.
+  // Saves a snapshot and returns the iterations of the best snapshots that its state names.
   std::vector<int> Save(SnapshotRetention& kept, int iter) const {
     caffe::SolverState state;
     kept.Begin(iter, &state);
@@ -93,7 +93,7 @@ TEST_F(KeptSnapshotsTest, TheBestStayBesideTheLast) {
       {10, 0.5f}, {20, 0.9f}, {30, 0.7f}, {40, 0.8f}, {50, 0.1f}};
   for (const auto& [iter, accuracy] : scores) {
     best = Save(*kept, iter);
-    Test(*kept, iter, accuracy);  // of the same weights: it comes after the snapshot
+    Test(*kept, iter, accuracy);  // the test follows the snapshot of the same weights
   }
   EXPECT_THAT(Found(Prefix()), ElementsAre(50, 40, 20));
   EXPECT_THAT(Save(*kept, 60), ElementsAre(20, 40));
@@ -121,7 +121,7 @@ TEST_F(KeptSnapshotsTest, OfALossTheLowestIsTheBest) {
   const auto kept = Keep("keep_last: 1 keep_best: 1 best_output: \"loss\" ");
   for (const int iter : {10, 20, 30}) {
     Save(*kept, iter);
-    Test(*kept, iter, iter == 20 ? 0.9f : 0.1f);  // of which the loss is the opposite
+    Test(*kept, iter, iter == 20 ? 0.9f : 0.1f);  // the loss is the negative accuracy
   }
   Save(*kept, 40);
   EXPECT_THAT(Found(Prefix()), ElementsAre(40, 20));
@@ -151,7 +151,7 @@ TEST_F(KeptSnapshotsTest, WhatCannotBeRemovedIsTriedAgain) {
   Save(*kept, 10);
   const std::string state = NamesFor(Prefix(), 10).state;
   std::filesystem::remove(state);
-  std::filesystem::create_directory(state);  // which no unlink removes
+  std::filesystem::create_directory(state);  // unlink cannot remove it
   Save(*kept, 20);
   std::filesystem::remove(state);
   WriteText(state, "x");
@@ -169,10 +169,10 @@ TEST_F(KeptSnapshotsTest, AKillWhileItRemovesLeavesNoWeightsWithoutAState) {
     const auto kept = Keep("keep_last: 1 ", ops);
     lived = InChild([&] {
               Save(*kept, 10);
-              Save(*kept, 20);  // removes the 10th
+              Save(*kept, 20);  // removes the snapshot of iteration 10
               return 0;
             }) == 0;
-    RemoveStrayTemps(Prefix());  // as the next run begins
+    RemoveStrayTemps(Prefix());  // as the next run does when it begins
     const SnapshotNames old = NamesFor(Prefix(), 10);
     const bool weights = Exists(old.model) || Exists(old.averaged);
     EXPECT_TRUE(!weights || Exists(old.state)) << "killed before call " << n;
@@ -228,11 +228,11 @@ TEST(KeptSnapshotsOfRunTest, FilesOfOtherRunsStay) {
     RecordingObserver observer;
     other.spec.proto.set_max_iter(5);
     Solver solver(other.spec, {}, *other.device, observer);
-    solver.Solve();  // 2, 4 and 5 with another seed
+    solver.Solve();  // saves 2, 4 and 5 with another seed
   }
   ASSERT_THAT(Found(run.PathOf("s")), ElementsAre(5, 4, 2));
   WriteText(run.PathOf("s_iter_3.solverstate"), "damaged");
-  run.Solve();  // replaces those of iterations 2 and 4
+  run.Solve();  // replaces the snapshots of iterations 2 and 4
   EXPECT_THAT(Found(run.PathOf("s")), ElementsAre(10, 5, 3));
 }
 

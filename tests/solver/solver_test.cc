@@ -52,7 +52,7 @@ TEST_P(SolverResumeTest, TwentyIterationsEqualTenAndAResumeOfTen) {
     return std::vector<float>(all.begin() + static_cast<std::ptrdiff_t>(from), all.end());
   };
   EXPECT_THAT(second.observer.losses, ElementsAreArray(rest(whole.observer.losses, 10)));
-  // The tests at 14 follow those at 0 and 7, each of two outputs.
+  // The whole run also tested at 0 and 7, with two outputs each.
   EXPECT_THAT(second.observer.tests, ElementsAreArray(rest(whole.observer.tests, 4)));
 }
 
@@ -140,7 +140,7 @@ TEST(SolverTest, ALossThatIsNotFiniteStopsBeforeItIsSaved) {
   }
 }
 
-// oneDNN's ReLU after a convolution makes 0 of what is not a number, so that the loss stays finite.
+// oneDNN's ReLU after a convolution turns NaN into 0, so the loss stays finite.
 TEST(SolverTest, AWeightThatIsNotFiniteStopsWhereTheLossHidesIt) {
   TRAINER_CPU_ONLY("oneDNN hides it");
   const std::string net = R"(layer { name: "data" type: "DummyData" top: "x" top: "label"
@@ -162,7 +162,7 @@ TEST(SolverTest, AWeightThatIsNotFiniteStopsWhereTheLossHidesIt) {
   EXPECT_THAT(text, HasSubstr("the weights of layer 'conv' (parameter 0) are not finite"));
 }
 
-// The last update spoils the weights, and no step follows that would notice.
+// The last update breaks the weights, and no later step would detect it.
 TEST(SolverTest, ALossThatIsNotFiniteAfterTheLastUpdateIsNamed) {
   const std::string net = R"(layer { name: "data" type: "DummyData" top: "x" top: "label"
      dummy_data_param { shape { dim: 4 dim: 5 } shape { dim: 4 } data_filler { value: 1 } } }
@@ -249,7 +249,7 @@ TEST(SignalEffectTest, UnknownEffectsAreRefused) {
   EXPECT_EQ(text, "--sigint_effect=halt: not an effect of a signal; give stop, snapshot or none");
 }
 
-// What resuming another run from this one's snapshot refuses with.
+// Returns the error of resuming another run from this run's snapshot.
 std::pair<ErrorCode, std::string> ResumeRefusal(const std::string& fields, const std::string& net) {
   SmallRun run(Changed(kSolverFields, "max_iter: 20", "max_iter: 2"));
   run.Solve();

@@ -83,7 +83,7 @@ TEST_F(TestMetricsTest, DoNotDependOnTheBatches) {
   }
 }
 
-// Among them whole batches that the ranks do not divide equally, and a smaller last batch.
+// Some cases have full batches that the ranks do not divide equally, and a smaller last batch.
 TEST_F(TestMetricsTest, RanksGiveTheNumbersOfOneBitForBit) {
   for (const int batch : {3, 5, 13, 40}) {
     const std::vector<float> one = TestsOfRanks(kAllMetrics, batch, 1);

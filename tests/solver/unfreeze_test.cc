@@ -1,4 +1,4 @@
-// Runs in which layers are frozen, and learn from unfreeze_at on.
+// Runs with layers that are frozen and learn from unfreeze_at on.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -55,7 +55,7 @@ SolverOptions From(const std::string& snapshot) {
   return options;
 }
 
-// The blobs of a layer in a snapshot's weights.
+// Returns the blobs of a layer in a snapshot's weights.
 std::string BlobsOf(const SmallRun& run, int iter, const std::string& layer) {
   const caffe::NetParameter model = ReadModel(run.PathOf(Join("s_iter_", iter, ".caffemodel")));
   std::string bytes;
@@ -73,7 +73,7 @@ std::string WithMaxIter(int iter) {
   return fields.replace(fields.find(usual), usual.size(), Join("max_iter: ", iter, " "));
 }
 
-// The run of a solver that starts from weights whose averages of bn1 are set.
+// Runs a solver from weights in which the averages of bn1 are set.
 class TunedRun {
  public:
   TunedRun(const std::string& fields, const std::string& net)
@@ -107,7 +107,7 @@ TEST(UnfreezeTest, FrozenLayersStayAsTheyAreAndTheOthersLearn) {
   EXPECT_THAT(run->observer.notes, IsEmpty());
 }
 
-// Every rule and option whose state outlives an iteration.
+// Covers every rule and option whose state outlives an iteration.
 class UnfreezeResumeTest : public testing::TestWithParam<const char*> {};
 
 INSTANTIATE_TEST_SUITE_P(With, UnfreezeResumeTest,
@@ -140,8 +140,8 @@ TEST_P(UnfreezeResumeTest, ContinuesBitForBitFromAnySnapshot) {
   }
 }
 
-// Two runs do the same by other means: one with frozen layers, and one that resumes from it without
-// them. SGD does not count updates, so they are equal bit for bit.
+// A frozen run and a run that resumes from it without freezing do the same. SGD does not count
+// updates, so the weights are equal bit for bit.
 TEST(UnfreezeTest, EqualsAFrozenRunAndOneThatResumesWithoutFreezing) {
   const TunedRun whole(Join(kTuned, "unfreeze_at: 8 "), TunedNet());
   const TunedRun frozen(WithMaxIter(8), TunedNet());

@@ -94,7 +94,7 @@ TEST(UntilAgainTest, AnIterationFromMaxIterOnChangesNothing) {
   EXPECT_TRUE(run.observer.snapshots.empty()) << "snapshot_after_train is false";
 }
 
-// The mean of the last three losses, wherever the solver displays one.
+// The loss at the end is the mean of the last three, whichever iterations are displayed.
 TEST(UntilAgainTest, TheLossAtTheEndIsThatOfTheLastIteration) {
   const std::string fields = "base_lr: 0.1 lr_policy: \"fixed\" momentum: 0.9 max_iter: 20 ";
   SolverOptions options;

@@ -1,4 +1,4 @@
-// Batches in parts: any number of ranks that divides the number of parts learns the same bits.
+// Virtual ranks: any number of ranks that divides virtual_ranks learns the same bits.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@ namespace {
 using testing::ElementsAreArray;
 using testing::HasSubstr;
 
-// What a run leaves: of rank 0, but for the weights.
+// The results of a run; all but the weights are from rank 0.
 struct Left {
   std::vector<std::vector<float>> weights;  // by rank
   std::vector<float> losses, outputs, tests;
@@ -77,7 +77,7 @@ class VirtualRanksTest : public testing::Test {
     EXPECT_TRUE(left.model == other.model) << what;
   }
 
-  // On 1, 2 and 4 ranks, and as 4 ranks learn that know nothing of virtual ones.
+  // Expects 1, 2 and 4 ranks to learn the same as 4 ranks without virtual ranks.
   void ExpectAlike(const std::string& net, const std::string& fields) const {
     const Left plain = RunAll(Spec(net, fields, 1), kParts);
     ASSERT_FALSE(plain.model.empty());
@@ -150,7 +150,7 @@ TEST_F(VirtualRanksTest, LearnTheSameBitsWithRulesThatNeedNorms) {
                                       "larc_eta: 0.1 "));
 }
 
-// Every number of ranks goes on from every other's snapshot as if nothing had happened.
+// Any number of ranks resumes from the snapshot of any other number as if nothing had happened.
 TEST_F(VirtualRanksTest, GoOnFromASnapshotOfAnyNumberOfRanksBitForBit) {
   for (const char* net : {kVirtualRanksRows, kVirtualRanksRecurrent}) {
     const Left whole = RunAll(Spec(net, "max_iter: 9 ", kParts), 4);

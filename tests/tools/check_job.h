@@ -1,5 +1,5 @@
 #pragma once
-// What the tests of `trainer check` share.
+// Helpers for the tests of `trainer check`.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -15,7 +15,7 @@
 
 namespace trainer {
 
-// The lines of stdout that begin with `start`, without that.
+// Returns the lines of stdout that begin with `start`, without `start`.
 inline std::vector<std::string> Lines(const Outcome& outcome, const std::string& start) {
   std::vector<std::string> lines;
   std::istringstream text(outcome.out);
@@ -36,7 +36,7 @@ struct CheckJob : Job {
     more.insert(more.begin(), {"check", "--solver=solver.prototxt"});
     return RunHere(more, options());
   }
-  // The only error, and that `train` ends with the same code.
+  // Expects a single error, and that `train` ends with the same code.
   void ExpectOne(int code, const std::string& part,
                  const std::vector<std::string>& more = {}) const {
     const Outcome outcome = Check(more);
@@ -51,7 +51,7 @@ struct CheckJob : Job {
     train.insert(train.end(), more.begin(), more.end());
     EXPECT_EQ(RunHere(train, options()).exit_code, code) << "train";
   }
-  // Every file below the folder, with its size.
+  // Returns every file below the folder with its size.
   std::map<std::string, uintmax_t> Everything() const {
     std::map<std::string, uintmax_t> files;
     for (const auto& entry : std::filesystem::recursive_directory_iterator(folder().path())) {

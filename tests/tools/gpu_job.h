@@ -1,5 +1,5 @@
 #pragma once
-// A job that the program runs on emulated GPUs: trainer_emulated.
+// A job for the program with emulated GPUs, trainer_emulated.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -11,7 +11,7 @@
 
 namespace trainer {
 
-// The small job of job.h with a convolution, a pooling and a ReLU as well.
+// Adds a convolution, a pooling and a ReLU to the small job of job.h.
 class GpuJob : public Job {
  public:
   GpuJob() {
@@ -30,7 +30,7 @@ layer {
   bottom: "pool")");
   }
 
-  // On a machine with the GPUs that `machine` describes, see emulated/machine.cc.
+  // Returns options for a machine with the GPUs that `machine` describes, see emulated/machine.cc.
   RunOptions gpu_options(const std::string& machine = "") const {
     RunOptions run = options();
     run.emulated_gpu = true;

@@ -27,7 +27,7 @@
 namespace trainer {
 namespace {
 
-// Sends a descriptor of the process to a file while it lives.
+// Redirects a descriptor of the process to a file during its lifetime.
 class Redirection {
  public:
   Redirection(int descriptor, const std::string& path)
@@ -47,7 +47,7 @@ class Redirection {
   int descriptor_, before_;
 };
 
-// Sets variables of the environment while it lives.
+// Sets environment variables during its lifetime.
 class Environment {
  public:
   explicit Environment(const std::vector<std::string>& variables) {

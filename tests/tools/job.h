@@ -14,27 +14,27 @@ class Job : public DigitsJob {
  public:
   using DigitsJob::DigitsJob;
 
-  std::vector<std::string> environment;  // "NAME=value", of what is started
+  std::vector<std::string> environment;  // "NAME=value", for the started program
 
-  // Writes the files and runs `trainer train --solver=solver.prototxt <more>` in the folder: Train
-  // in the test's process, as RunHere; TrainAsProcess in a process of its own, as RunProgram.
+  // Writes the files and runs `trainer train --solver=solver.prototxt <more>` in the folder. Train
+  // runs it in the test's process (RunHere), TrainAsProcess in a new one (RunProgram).
   Outcome Train(const std::vector<std::string>& more = {}) const;
   Outcome TrainAsProcess(const std::vector<std::string>& more = {}) const;
   std::vector<std::string> TrainCommand(const std::vector<std::string>& more = {}) const;
   RunOptions options() const;
-  // For runs that may write where permissions allow it, while root may everywhere: as nobody, to
-  // whom the folder and all that is in it now is given. Exit code 126 where nobody may not start
-  // it.
+  // Returns options for runs that must respect permissions, which root ignores: user nobody runs
+  // them instead of root, and owns the folder and all files in it now. The exit code is 126 if
+  // nobody may not start the program.
   RunOptions OptionsWithoutRoot() const;
 };
 
-// The run of a job ended with `code`, one error line that begins with `start` and holds `part`, no
-// sign of a crash and no temporary file.
+// Expects that the run ended with `code`, without a crash or temporary files, and with one error
+// line that begins with `start` and contains `part`.
 void ExpectRefused(const Job& job, const Outcome& outcome, int code, const std::string& start,
                    const std::string& part = "");
 
-// The text after the log prefix of every line from the first that contains `from`, with times and
-// rates masked and without what other threads log and what the machine's load decides.
+// Returns the text after the log prefix of every line from the first that contains `from`. Times
+// and rates are masked, and lines of other threads or about the machine's load are left out.
 std::vector<std::string> LogFrom(const Outcome& outcome, const std::string& from);
 
 }  // namespace trainer

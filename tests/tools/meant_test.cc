@@ -1,5 +1,6 @@
-// Command lines that mean well: names of other programs, files in the wrong place, inputs that
-// nobody fills. The answer says what was meant, or what the numbers are worth.
+// Command lines with an obvious intention: names of other programs, files in the wrong place,
+// inputs that are not filled. The answer names the intended command, or says what the numbers are
+// worth.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// Nets and solvers that are written for a data set, and the demonstration.
+// Nets and solvers written for a data set, and the demonstration.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -27,7 +27,7 @@ class NewTest : public testing::Test {
   void WriteSmallDigits() const {
     WriteDigits({.folder = folder_ / "digits", .train = 120, .test = 40});
   }
-  // Two classes of ten gray images of 24x20 pixels.
+  // Writes two classes of ten gray images of 24x20 pixels.
   void WriteImageFolder() const {
     for (const std::string name : {"dark", "light"}) {
       const std::string place = folder_ / ("images/" + name);

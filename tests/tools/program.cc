@@ -22,12 +22,12 @@ namespace {
 
 constexpr int kPatienceMs = 300'000;
 
-// For runs under mpirun: Open MPI never frees some of its memory, which LeakSanitizer reports.
-// What is remembered for later runs is not the user's, whatever the tests are run as.
+// Runs never use the user's cache. Runs under mpirun do not detect leaks, because Open MPI never
+// frees some of its memory.
 char g_no_cache[] = "XDG_CACHE_HOME=/dev/null";
 char g_no_leaks[] = "ASAN_OPTIONS=strict_string_checks=1:detect_leaks=0";
 
-// The tests may run in a job of a batch system, which is none of the runs that they start.
+// The tests may run in a job of a batch system, to which the runs that they start do not belong.
 void LeaveBatchJob() {
   constexpr std::array kOfJobs = {"SLURM_", "PBS_", "PMI_", "PMIX_", "OMPI_COMM_WORLD_"};
   std::vector<std::string> names;
@@ -40,7 +40,7 @@ void LeaveBatchJob() {
   for (const std::string& name : names) unsetenv(name.c_str());
 }
 
-// In the child: only calls that are allowed after fork.
+// Runs in the child, so it may only make calls that are allowed after fork.
 [[noreturn]] void BecomeProgram(char* const* argv, const RunOptions& options, int out, int err) {
   if (!options.stdout_path.empty())
     out = open(options.stdout_path.c_str(), O_WRONLY | O_CREAT, 0666);
@@ -63,7 +63,7 @@ void LeaveBatchJob() {
   _exit(126);
 }
 
-// Appends what can be read; false at the end, when the descriptor is closed.
+// Appends available input. Returns false at its end and closes the descriptor.
 bool Append(int* fd, std::string* to) {
   std::array<char, 65536> buffer;
   const ssize_t bytes = read(*fd, buffer.data(), buffer.size());
@@ -183,7 +183,7 @@ bool Await(const std::function<bool()>& is_so) {
   return false;
 }
 
-// The state is behind the name, which may hold anything.
+// The state follows the name, which may contain any character.
 bool HasEnded(pid_t process) {
   if (kill(process, 0) != 0 && errno == ESRCH) return true;
   std::ifstream file("/proc/" + std::to_string(process) + "/stat");

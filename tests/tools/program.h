@@ -1,5 +1,5 @@
 #pragma once
-// The built program as a child process: started, read, signalled, awaited.
+// The built program as a child process: starting, reading, signalling, waiting.
 
 #include <sys/types.h>
 
@@ -9,36 +9,36 @@
 
 namespace trainer {
 
-constexpr int kNobody = 65534;  // the user and the group of that name
+constexpr int kNobody = 65534;  // the user and group "nobody"
 
-// How a run ended.
+// The result of a run.
 struct Outcome {
   int exit_code = -1;  // -1 when a signal ended it
   int signal = 0;
   std::string out, err;
 
-  // Lines of err without their newlines.
+  // Returns the lines of err without their newlines.
   std::vector<std::string> ErrLines() const;
-  // The lines of err that begin with "error: ", without that.
+  // Returns the lines of err that begin with "error: ", without this prefix.
   std::vector<std::string> Errors() const;
 };
 
 struct RunOptions {
-  std::string folder = ".";                              // to start it in
+  std::string folder = ".";                              // the working folder
   std::vector<std::string> env = {"OMP_NUM_THREADS=1"};  // "NAME=value", added to ours
   size_t memory_limit = 0;                               // bytes of address space; 0: none
   bool as_nobody = false;                                // give up root's rights first
-  std::string stdout_path = "";                          // where stdout goes instead of `out`
-  std::string stderr_path = "";                          // the same of stderr and `err`
+  std::string stdout_path = "";                          // file for stdout instead of `out`
+  std::string stderr_path = "";                          // file for stderr instead of `err`
   size_t file_limit = 0;                                 // most bytes of a file; 0: no limit
   std::vector<std::string> launcher = {};                // a command that starts it: mpirun -np 2
   bool emulated_gpu = false;  // trainer_emulated; TRAINER_EMULATED_GPU in env describes its GPUs
-  // The run goes on as its log is read: of that a page is written ahead. Where a test changes
-  // something in the midst of a run, this one is not over before the test gets a core.
+  // The run advances only as its log is read: it can write one page ahead. So a run in which a test
+  // changes something does not end before the test gets a core.
   bool in_step = false;
 };
 
-// One run. The destructor kills what still runs.
+// Starts a run. The destructor kills a run that has not ended.
 class RunningProgram {
  public:
   explicit RunningProgram(const std::vector<std::string>& arguments,
@@ -47,13 +47,13 @@ class RunningProgram {
   RunningProgram(const RunningProgram&) = delete;
   RunningProgram& operator=(const RunningProgram&) = delete;
 
-  // Reads stderr until a line contains `text`, which it returns. When the output ends first, or
-  // minutes pass without any, the test fails and "" comes back.
+  // Reads stderr until a line contains `text`, and returns the line. If the output ends first, or
+  // nothing arrives for minutes, the test fails and the result is "".
   std::string WaitForLine(const std::string& text);
-  // The same where the output may end first, which is no failure.
+  // Does the same as WaitForLine, but the output may end first without a failure.
   std::string FindLine(const std::string& text);
   void Signal(int signal) const;
-  // Reads no more of stderr: what is written to it fails from here on.
+  // Closes stderr: the program's writes to it fail from now on.
   void CloseStderr();
   pid_t pid() const { return pid_; }
   // Reads to the end of both outputs and returns how the run ended.
@@ -65,26 +65,26 @@ class RunningProgram {
   pid_t pid_ = -1;
   int out_ = -1, err_ = -1;
   Outcome outcome_;
-  size_t seen_ = 0;  // bytes of err that WaitForLine went past
+  size_t seen_ = 0;  // bytes of err that WaitForLine has passed
 };
 
-// Looks every few milliseconds whether it is so; false when it is not within minutes.
+// Checks is_so() every few milliseconds. Returns false if it does not become true within minutes.
 bool Await(const std::function<bool()>& is_so);
 
-// Whether a process is no more, or is only left to be asked how it ended: that of an orphan is up
-// to the first process, and in some containers it asks nobody.
+// Returns whether a process is gone or is a zombie: process 1 reaps orphans, but not in all
+// containers.
 bool HasEnded(pid_t process);
 
-// Whether this build has the program on an emulated GPU.
+// Returns whether this build has the program with emulated GPUs.
 bool HasEmulatedGpu();
 
-// The program's path.
+// Returns the program's path.
 std::string ProgramPath();
 
-// Start to end.
+// Runs the program to its end.
 Outcome RunProgram(const std::vector<std::string>& arguments, const RunOptions& options = {});
 
-// Whether a part of `text` matches this regular expression.
+// Returns whether a part of `text` matches this regular expression.
 bool Finds(const std::string& text, const std::string& pattern);
 
 }  // namespace trainer

@@ -38,8 +38,8 @@ class RankJob : public testing::Test {
     return RunProgram(job_.TrainCommand(more), options);
   }
 
-  // By mpirun, of two machines with `each` ranks, which are processes of this one that take
-  // themselves for those of two.
+  // Returns an mpirun launcher for two simulated machines with `each` ranks: all processes run on
+  // this machine, but TRAINER_MACHINE gives them two names.
   static std::vector<std::string> TwoMachines(const std::vector<std::string>& command, int each) {
     const std::string ranks = std::to_string(each);
     std::vector<std::string> launcher = {
@@ -55,7 +55,7 @@ class RankJob : public testing::Test {
 
   std::string Bytes(const std::string& name) const { return ReadText(job_.folder() / name); }
 
-  // All weights of a snapshot, one after the other.
+  // Returns all weights of a snapshot, concatenated.
   std::vector<float> Weights(const std::string& name) const {
     std::vector<float> weights;
     const caffe::NetParameter net = ReadModel(job_.folder() / name);
@@ -79,19 +79,19 @@ class RankJob : public testing::Test {
   Job job_;
 };
 
-// Ranks of a job whose runs do not end by themselves: started, interrupted and awaited.
+// Starts, interrupts and awaits ranks of a job whose runs do not end by themselves.
 template <class JobOfRanks>
 class RunsOfRanks : public JobOfRanks {
  protected:
-  // Started, with iterations done.
+  // Starts a run and returns it after its tenth iteration.
   std::unique_ptr<RunningProgram> Start(const std::vector<std::string>& more,
                                         std::vector<std::string> launcher = {}) {
     if (auto program = TryToStart(more, std::move(launcher))) return program;
     throw std::runtime_error("the run ended before its tenth iteration:\n" + ended_.err);
   }
 
-  // The same, with ranks that wait `*seconds` for each other, at first. Where other programs have
-  // the cores, one may need longer to begin: then the run is started again, with more patience.
+  // Does the same with a peer timeout of `*seconds`. If other programs use the cores, a rank may
+  // need longer to start: then the run is started again with ten times the timeout.
   std::unique_ptr<RunningProgram> StartImpatient(std::vector<std::string> more, int* seconds) {
     more.push_back("");
     for (const int factor : {1, 10}) {
@@ -102,12 +102,13 @@ class RunsOfRanks : public JobOfRanks {
     throw std::runtime_error("the run ended before its tenth iteration:\n" + ended_.err);
   }
 
-  // Waits for the end of what nobody here can wait for, which leaves no temporary file.
+  // Waits until the ranks, which are not this process's children, have ended, and expects no
+  // temporary file.
   void ExpectAllGone() const {
     AwaitAllGone();
     EXPECT_THAT(this->job_.Files("."), testing::IsEmpty());
   }
-  // The same of ranks that were killed, which leave a lock.
+  // Waits in the same way for killed ranks, and removes the lock that they leave.
   void RemoveWhatIsLeft() const {
     AwaitAllGone();
     for (const std::string& lock : this->job_.Files(".")) {
@@ -118,7 +119,7 @@ class RunsOfRanks : public JobOfRanks {
   std::vector<pid_t> processes_;
 
  private:
-  // Null when the run ends before.
+  // Returns null if the run ends before.
   std::unique_ptr<RunningProgram> TryToStart(const std::vector<std::string>& more,
                                              std::vector<std::string> launcher) {
     processes_.clear();
@@ -144,10 +145,10 @@ class RunsOfRanks : public JobOfRanks {
     }
   }
 
-  Outcome ended_;  // of a run that came to no iterations
+  Outcome ended_;  // of a run that ended before its tenth iteration
 };
 
-// Runs of many iterations, which tests interrupt.
+// A job of many iterations, for tests that interrupt its runs.
 class LongRankJob : public RunsOfRanks<RankJob> {
  protected:
   LongRankJob() {

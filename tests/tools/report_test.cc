@@ -1,4 +1,4 @@
-// The verbs that print: plan, layers, dataset, device_query.
+// Commands that print: plan, layers, dataset, device_query.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

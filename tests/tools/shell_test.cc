@@ -1,4 +1,4 @@
-// `trainer completion` and `trainer man`: both are made of what help prints.
+// `trainer completion` and `trainer man` are both generated from the help texts.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -16,7 +16,7 @@ using testing::AllOf;
 using testing::HasSubstr;
 using testing::StartsWith;
 
-// What bash offers for the last of `words`, one in each line.
+// Returns the completions that bash offers for the last of `words`, one per line.
 std::string Offered(const std::string& words) {
   const TempFolder folder;
   WriteText(folder / "net.prototxt", "");

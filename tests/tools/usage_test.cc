@@ -1,4 +1,4 @@
-// What the program says to command lines, right and wrong ones.
+// Answers to command lines, right and wrong ones.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -31,7 +31,7 @@ size_t WidestLine(const std::string& text) {
   return widest;
 }
 
-// A wrong command line: nothing on stdout, one line on stderr, exit code `code`.
+// Expects a refusal: nothing on stdout, one line on stderr, exit code `code`.
 void ExpectRefused(const std::vector<std::string>& arguments, int code, const std::string& part) {
   const Outcome outcome = RunHere(arguments);
   EXPECT_EQ(outcome.exit_code, code) << outcome.err;
@@ -179,7 +179,7 @@ TEST(UsageTest, TakesAFieldOfTheSolverAsAFlag) {
   EXPECT_THAT(run.err, HasSubstr("Iteration 1, lr = 0.25"));
   EXPECT_THAT(run.err, Not(HasSubstr("Iteration 2, lr")));
   EXPECT_TRUE(Exists(folder / "s_iter_2.caffemodel"));
-  // Checked as a value of the field is.
+  // The flag's value is checked like a value of the field.
   const Outcome wrong =
       RunHere({"train", "--solver=" + (folder / "s.prototxt"), "--max_iter=many"});
   EXPECT_EQ(wrong.exit_code, 64);
@@ -310,7 +310,7 @@ TEST(UsageTest, ReportsThatStdoutCannotBeWritten) {
   EXPECT_THAT(outcome.Errors(), ElementsAre(HasSubstr("cannot write to the standard output")));
 }
 
-// As `trainer solver | head` leaves it: a pipe that nobody reads.
+// `trainer solver | head` leaves a pipe without a reader, like this one.
 TEST(OutputTest, AReaderThatLeftEndsNothingAndIsNoFault) {
   RunOptions options;
   options.launcher = {"bash", "-c", "exec 9> >(exit); wait $!; exec \"$@\" >&9", "bash"};

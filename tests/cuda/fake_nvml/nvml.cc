@@ -30,7 +30,7 @@ int nvmlDeviceGetPowerUsage(void*, unsigned* milliwatts) {
   return 0;
 }
 
-// Not supported.
+// Returns "not supported".
 int nvmlDeviceGetMemoryInfo(void*, void*) { return 3; }
 
 #ifndef TRAINER_FAKE_NVML_IS_OLD
@@ -40,7 +40,7 @@ int nvmlDeviceGetCurrentClocksEventReasons(void*, unsigned long long* reasons) {
 }
 #endif
 
-// The older name. A library that has the newer one gives another answer here.
+// This is the older name of the function; in a library with both, the two values differ.
 int nvmlDeviceGetCurrentClocksThrottleReasons(void*, unsigned long long* reasons) {
   *reasons = 0x20;
   return 0;

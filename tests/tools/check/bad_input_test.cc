@@ -1,5 +1,4 @@
-// What a user can get wrong in files: each with its exit code and one line that says where, what
-// and why.
+// User mistakes in files: each ends with its exit code and one line that says where, what and why.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -113,7 +112,7 @@ TEST(SyntaxErrorTest, ShowsTheLineAndTheColumn) {
   EXPECT_THAT(lines[lines.size() - 1], MatchesRegex(" +\\^"));
 }
 
-// What would take a reader without limits long, or break it.
+// These files would slow down or break a reader without limits.
 TEST(HostileTextTest, IsRefusedByLimits) {
   Job job;
   job.Write();
@@ -147,7 +146,7 @@ TEST(HostileTextTest, IsRefusedByLimits) {
   }
 }
 
-// Halves the largest file of a folder, or turns the bits of the byte in its middle.
+// Halves the largest file of a folder, or flips the bits of the byte in its middle.
 void Damage(const std::string& folder, bool cut) {
   std::filesystem::path largest;
   uintmax_t size = 0;
@@ -188,7 +187,7 @@ TEST(BadDatabaseTest, ATruncatedLmdbIsRefused) {
 
 TEST(BadDatabaseTest, ADamagedLevelDbBlockIsRefused) {
   Job job("LEVELDB");
-  // Opening it once turns the log of a small database into a table.
+  // Opening a small database once turns its log into a table.
   ASSERT_EQ(RunHere({"dataset", "check", "data/train_leveldb"}, job.options()).exit_code, 0);
   Damage(job.folder() / "data/train_leveldb", false);
   ExpectRefused(job, job.Train(), 65, "", "data/train_leveldb");

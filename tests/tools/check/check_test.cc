@@ -1,4 +1,4 @@
-// trainer check: all that would stop a run, in one list, and nothing written.
+// trainer check lists everything that would stop a run, and writes nothing.
 
 #include "check_job.h"
 #include "in_process.h"

@@ -1,6 +1,6 @@
-// `trainer check` on solvers and nets with a value in each field that nobody should write: it says
-// that all is good, or what is wrong, with the code that `train` would end with. It never crashes,
-// hangs or asks to be reported.
+// `trainer check` on solvers and nets with an unreasonable value in each field: it says that all is
+// good or what is wrong, with the exit code of `train`. It never crashes, hangs or asks for a bug
+// report.
 
 #include <gmock/gmock.h>
 #include <google/protobuf/text_format.h>
@@ -46,7 +46,7 @@ std::string TextOfHostileSolver(const Message& message) {
 
 class HostileCheck {
  public:
-  // Tries each value in `field` of `part`, which is `whole` or a part of it.
+  // Tries each hostile value in `field` of `part`, which is `whole` or a part of it.
   void Vary(const Message& whole, Message* part, const FieldDescriptor* field,
             const std::string& file) {
     const std::unique_ptr<Message> before(part->New());

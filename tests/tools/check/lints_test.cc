@@ -1,4 +1,4 @@
-// Warnings of settings that spoil a run: in `trainer check` and in the log of `trainer train`.
+// Warnings about settings that spoil a run: in `trainer check` and in the log of `trainer train`.
 
 #include "check_job.h"
 

@@ -1,5 +1,5 @@
-// Net files that others made: all that is wrong with one is told in one run, and what stands in
-// them reaches no terminal.
+// Net files from other people: one run reports every problem of a file, and control characters in a
+// file do not reach the terminal.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

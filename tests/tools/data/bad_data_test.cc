@@ -1,4 +1,4 @@
-// Data that cannot be read: each fault ends with its code and a line that names the file, and never
+// Data that cannot be read: each fault ends with its code and a line that names the file, never
 // with a crash, a hang or a message without a name.
 
 #include <gmock/gmock.h>
@@ -31,18 +31,18 @@ constexpr size_t kPage = 4096;
 
 class DamagedPageTest : public testing::Test {
  protected:
-  // data.mdb with `value` at `offset`.
+  // Writes data.mdb with `value` at `offset`.
   void Damage(size_t offset, const std::string& value) {
     std::string bytes = good_;
     bytes.replace(offset, value.size(), value);
     WriteText(file_, bytes);
   }
-  // 0, or 65 and one line that begins with the database or the net's line that names it.
+  // Expects exit code 0, or 65 and a line that names the database.
   void ExpectNamed(const Outcome& outcome, size_t offset) {
     EXPECT_EQ(outcome.signal, 0) << offset;
     EXPECT_THAT(outcome.exit_code, AnyOf(Eq(0), Eq(65))) << offset << outcome.err;
     if (outcome.exit_code == 0) return;
-    const std::string all = outcome.out + outcome.err;  // `check` has its findings in the first
+    const std::string all = outcome.out + outcome.err;  // `check` writes its findings to stdout
     EXPECT_THAT(all, HasSubstr("data/train_lmdb: ")) << offset;
     bad_ += outcome.exit_code == 65;
   }
@@ -81,7 +81,7 @@ TEST_F(DamagedPageTest, DamageAnywhereEndsWithTheDatabasesName) {
   }
 }
 
-// A snapshot is being written at nearly any time, and nothing of it may be left.
+// The run writes snapshots almost all the time, but no part of one may remain.
 TEST_F(DamagedPageTest, AShortenedFileIsNamed) {
   job_.solver = Edited(Edited(job_.solver, "max_iter: 20", "max_iter: 100000000"), "display: 5",
                        "display: 1000");
@@ -215,7 +215,7 @@ TEST_P(NamedFileTest, NamesBothFoldersThatWereLookedIn) {
                 "' does not exist; tried " + here + "/absent and " + here + "/nets/absent");
 }
 
-// What is no file and no folder: reading it would wait, or never end.
+// The path is neither a file nor a folder: reading it would wait or never end.
 class StrangeFileTest : public testing::TestWithParam<const char*> {
  protected:
   StrangeFileTest() {

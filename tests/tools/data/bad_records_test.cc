@@ -1,4 +1,4 @@
-// --bad_records: what runs make of records that cannot be decoded.
+// --bad_records: runs on records that cannot be decoded.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -18,7 +18,7 @@ using testing::Not;
 
 class BadRecordsRunTest : public testing::Test {
  protected:
-  // Records 3, 4 and 50 of the hundred are half what they were.
+  // Cuts records 3, 4 and 50 of the hundred to half of their size.
   BadRecordsRunTest() {
     for (const int index : {3, 4, 50}) {
       const std::string good = DigitOf(1).SerializeAsString();
@@ -49,7 +49,7 @@ TEST_F(BadRecordsRunTest, SkippedOnesAreNamedAndTheRunEndsWell) {
   EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
   EXPECT_THAT(outcome.err, AllOf(HasSubstr("skipped record number 3 and used the next good one"),
                                  HasSubstr("record '00000004'"), HasSubstr("record '00000050'")));
-  EXPECT_GE(Skipped(outcome), 9);  // 320 records are three epochs and more
+  EXPECT_GE(Skipped(outcome), 9);  // 320 records are more than three epochs
 }
 
 TEST_F(BadRecordsRunTest, MoreThanAllowedInAnEpochEndTheRun) {
@@ -69,7 +69,7 @@ TEST_F(BadRecordsRunTest, AResumeGoesOnWithTheSameRecordsAndTheSameCount) {
       job_.Train({"--bad_records=skip=3", "--snapshot=snap_iter_10.solverstate"});
   ASSERT_EQ(resumed.exit_code, 0) << resumed.err;
   EXPECT_EQ(Weights(), whole);
-  // The snapshot of iteration 2 is behind two of the epoch's three.
+  // Two of the epoch's three bad records come before the snapshot of iteration 2.
   Job& job = job_;
   job.solver =
       Edited(Edited(job.solver, "snapshot: 10", "snapshot: 2"), "max_iter: 20", "max_iter: 2");
@@ -115,7 +115,7 @@ TEST_F(BadRecordsRunTest, AFlagThatSaysNothingIsRefused) {
   }
 }
 
-// Batches are waited for between steps: a bad one in the next step must not come first.
+// The run waits for batches between steps: a bad record of the next step must not come first.
 TEST(BadRecordRunTest, ASnapshotThatIsDueBeforeABadRecordIsWritten) {
   Job job;
   PutRecord(job, "data/train_lmdb", 50, "garbage");

@@ -1,4 +1,4 @@
-// Tables by the program: made, trained on, predicted.
+// Tables in the program: creating them, training on them and predicting.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -37,7 +37,7 @@ class CsvVerbTest : public testing::Test {
   TempFolder folder_;
 };
 
-// y = 1000 + 10 a, or 50 more in group v.
+// Returns a table with y = 1000 + 10 a, or 50 more in group v.
 std::string LinearTable() {
   std::string text = "id;a;group;y\r\n";
   for (int i = 0; i < 100; ++i) {

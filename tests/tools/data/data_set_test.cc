@@ -1,4 +1,4 @@
-// Data sets by the program: checked, converted, copied to the machine that trains, diagnosed.
+// Data sets in the program: checking, converting, copying to the training machine, diagnosing.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -105,7 +105,7 @@ TEST(DatasetTest, AFileThatMayNotGrowIsNamedAsTheUserNamedIt) {
   EXPECT_FALSE(std::filesystem::exists(job.folder() / "more"));
 }
 
-// Where the program itself finds no room, its loader says so with 127.
+// If memory is too small for the program itself, its loader exits with 127.
 TEST(DatasetTest, NoLimitOfMemoryIsAnErrorOfTheProgram) {
   const Job job;
   RunOptions options = job.options();
@@ -116,13 +116,13 @@ TEST(DatasetTest, NoLimitOfMemoryIsAnErrorOfTheProgram) {
   }
 }
 
-// Hundreds of gigabytes, of a set that was to be large.
+// A large set could leave hundreds of gigabytes.
 TEST(DatasetTest, ASignalLeavesNothingOfAHalfMadeSet) {
   const Job job;
   for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
     struct sigaction action {};
     sigaction(signal, nullptr, &action);
-    if (action.sa_handler == SIG_IGN) continue;  // of a shell's job in the background, say
+    if (action.sa_handler == SIG_IGN) continue;  // e.g. in a shell's background job
     RunningProgram program({"dataset", "digits", "half", "--train=100000000"}, job.options());
     const std::string half = job.folder() / "half";
     const auto begun = [&] {
@@ -201,7 +201,7 @@ TEST(StagedTarRunTest, ACompressedTarFileIsUnpackedAndTrainsAsTheOtherDoes) {
   const Outcome plain = train("off");
   ASSERT_EQ(plain.exit_code, 0) << plain.err;
   const std::string name = job.Files("snap").front(), want = ReadText(job.folder() / name);
-  // Under its old name, which snapshots have.
+  // The compressed file keeps the old name, because snapshots have it.
   const std::string pack =
       "cd '" + (job.folder() / "") + "' && gzip set.tar && mv set.tar.gz set.tar";
   ASSERT_EQ(std::system(pack.c_str()), 0);

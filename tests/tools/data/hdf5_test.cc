@@ -85,7 +85,7 @@ TEST(Hdf5ResumeTest, StoresGradientsWhenAskedTo) {
   EXPECT_EQ(resumed.exit_code, 0) << resumed.err;
 }
 
-// A layer that borrows its weights: the file holds them once.
+// One layer shares another's weights: the file stores them once.
 TEST(Hdf5ResumeTest, SharedWeightsComeBack) {
   Hdf5Job whole, halves;
   for (Hdf5Job* job : {&whole, &halves}) {

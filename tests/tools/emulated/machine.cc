@@ -1,16 +1,16 @@
-// What makes trainer_emulated of trainer: the emulated GPUs that TRAINER_EMULATED_GPU describes, in
-// words with blanks between:
+// Turns trainer into trainer_emulated: creates the emulated GPUs that TRAINER_EMULATED_GPU
+// describes, in words separated by blanks:
 //
 //   gpus=2 memory=64 driver=0       how many, MiB of each, the driver's version
 //   bus=3                           the PCI address of the first one
-//   busy=40 celsius=80 clock=1200   NVML is there and tells this; clock: of 1980 MHz
-//   reasons=4                       what holds the clock down, as NVML's bits
-//   refuse=cudnnGet                 calls of libraries whose names begin so are not supported
+//   busy=40 celsius=80 clock=1200   NVML is there and reports this; clock: of 1980 MHz
+//   reasons=4                       the reasons for a low clock, as NVML's bits
+//   refuse=cudnnGet                 library calls whose names begin like this are not supported
 //   fail=malloc:3:2                 the fourth call of the kind from the start of main returns 2
-//   break=launch:100:700            the 101st succeeds, and what it queued breaks the GPU with 700
+//   break=launch:100:700            the 101st succeeds, and its work breaks the GPU with 700
 //
-// Kinds are those of emulated_gpu.h in small letters, errors numbers of cudaError_t. What the GPU
-// finds wrong with its user is printed at the end.
+// The kinds are in emulated_gpu.h, here in small letters; errors are numbers of cudaError_t. At the
+// end, the emulated GPU prints the mistakes of its user.
 
 #include <emulated_gpu.h>
 
@@ -38,7 +38,7 @@ emulated_gpu::CallKind KindOfMachine(const std::string& name, const std::string&
   Refuse(word);
 }
 
-// "copy:3:700" of the word.
+// Injects `fault`, e.g. "copy:3:700".
 void Inject(bool breaks, const std::string& fault, const std::string& word) {
   const size_t first = fault.find(':'), second = fault.find(':', first + 1);
   if (second == std::string::npos) Refuse(word);

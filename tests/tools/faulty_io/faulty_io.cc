@@ -1,14 +1,14 @@
-// A library that is loaded before the others (LD_PRELOAD) and lets calls of the system fail, as
-// they do when a disk or a file server fails. The environment says how:
+// A library that is loaded before the others (LD_PRELOAD) and lets system calls fail, as a failing
+// disk or file server does. Environment variables control it:
 //
-//   FAULTY_IO_PATH     files and folders whose path has this part are concerned
-//   FAULTY_IO_SWITCH   while this file exists, opening, reading and looking at them fails with
-//   FAULTY_IO_ERROR    this number
+//   FAULTY_IO_PATH     affects files and folders whose path contains this part
+//   FAULTY_IO_SWITCH   while this file exists, opening, reading and stat of them fail
+//   FAULTY_IO_ERROR    with this number
 //   FAULTY_IO_NETWORK  if set, all file systems say that they are NFS
 //   FAULTY_IO_LOCK     opening and locking lock.mdb fails with this number
-//   FAULTY_IO_FORK     a process that has forked goes on after so many milliseconds
-//   FAULTY_IO_SYNC     writing a file to the disk takes so many milliseconds
-//   FAULTY_IO_KILL     a signal is sent after so many milliseconds
+//   FAULTY_IO_FORK     a process that has forked continues after this many milliseconds
+//   FAULTY_IO_SYNC     writing a file to the disk takes this many milliseconds
+//   FAULTY_IO_KILL     a signal is sent after this many milliseconds
 
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -60,7 +60,7 @@ std::string PathOf(int fd) {
   return bytes < 0 ? "" : std::string(path, static_cast<size_t>(bytes));
 }
 
-// Whether the call is to fail, with errno.
+// Returns whether the call must fail, and sets errno if so.
 bool Fails(const std::string& path) {
   if (!IsConcerned(path) || !IsOn()) return false;
   errno = GivenError();

@@ -1,4 +1,4 @@
-// --gpu, solver_mode and their like where there is no GPU; gpu_train_test.cc has one.
+// --gpu, solver_mode and similar options on a machine without a GPU; gpu_train_test.cc has one.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -16,7 +16,7 @@ using testing::EndsWith;
 using testing::HasSubstr;
 using testing::StartsWith;
 
-// Exit code 64 or 69 and one line.
+// Expects this exit code and one line.
 void ExpectOne(const Outcome& outcome, int code, const std::string& start, const std::string& end) {
   EXPECT_EQ(outcome.exit_code, code) << outcome.err;
   EXPECT_THAT(outcome.Errors(), ElementsAre(AllOf(StartsWith(start), EndsWith(end))));

@@ -1,5 +1,4 @@
-// What can go wrong with a GPU, which is emulated: the sentence, the exit code, and what is left of
-// a run's snapshots.
+// Faults of an emulated GPU: the message, the exit code and the remaining snapshots of a run.
 
 #include <filesystem>
 
@@ -73,14 +72,14 @@ TEST_F(GpuFaultTest, EveryAllocationMayFail) {
     SCOPED_TRACE(n);
     const Outcome outcome =
         job_.TrainOnGpu({"--set", "max_iter=1"}, "fail=" + Fault("malloc", n, kMemoryAllocation));
-    if (outcome.exit_code == 0) continue;  // what it was for is done without, or it never came
+    if (outcome.exit_code == 0) continue;  // the run did without it, or never made it
     ExpectRefused(job_, outcome, 81, "", "lower batch_size");
     ++failed;
   }
   EXPECT_GT(failed, 3);
 }
 
-// No snapshot comes from a GPU that has failed, and the last good one is there to go on from.
+// A GPU that has failed writes no snapshot, and the run can resume from the last good one.
 TEST_F(GpuFaultTest, AGpuLostOnTheWayLeavesTheLastSnapshot) {
   job_.solver = Edited(job_.solver, "max_iter: 20", "max_iter: 1000");
   job_.solver = Edited(job_.solver, "test_interval: 10", "test_interval: 1000");

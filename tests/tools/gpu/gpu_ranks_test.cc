@@ -1,4 +1,4 @@
-// Several GPUs, a rank for each, which are emulated: started by --gpu, by --ranks and by mpirun.
+// Several emulated GPUs with one rank each, started by --gpu, by --ranks and by mpirun.
 
 #include <filesystem>
 
@@ -180,7 +180,7 @@ TEST_F(GpuRanksTest, EndTogetherWhenAGpuIsLost) {
   }
 }
 
-// The program on an emulated GPU is beside the other one.
+// Returns the path of the program with emulated GPUs, which is in a folder next to the other one.
 std::string EmulatedPath() {
   const auto folder = std::filesystem::path(ProgramPath()).parent_path();
   return (folder / "tests/trainer_emulated").string();
@@ -191,7 +191,7 @@ std::string EmulatedPath() {
     GTEST_SKIP() << "there is no mpirun here";                \
   }
 
-// Slurm shows each task the GPU that it was given, as number 0.
+// Slurm shows each task its GPU as number 0.
 TEST_F(GpuRanksTest, TakeTheOnlyOneThatTheySee) {
   SKIP_WITHOUT_MPIRUN();
   std::vector<std::string> launcher = {"mpirun",
@@ -217,13 +217,13 @@ TEST_F(GpuRanksTest, OfMpirunTakeTheGpuOfTheirNumber) {
   const Outcome outcome = Train({"--gpu=1,2", "--set", "max_iter=3"}, "gpus=3", launcher);
   EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
   EXPECT_THAT(outcome.err, AllOf(HasSubstr("): 0000:02:00.0"), HasSubstr("): 0000:03:00.0")));
-  // Debian's MPI knows nothing of GPUs, as it says itself.
+  // Debian's MPI is not CUDA-aware, and says so itself.
   const Outcome refused = Train({"--gpu=1,2", "--exchange=mpi"}, "gpus=3", launcher);
   EXPECT_EQ(refused.exit_code, 69) << refused.err;
   EXPECT_THAT(refused.Errors(), ElementsAre(HasSubstr("no CUDA-aware MPI library")));
 }
 
-// The machine's processors are left out here: a container may hide their counters.
+// The test leaves out the machine's processors, because a container may hide their counters.
 TEST_F(GpuRanksTest, TheCardHasTheEnergyOfEachGpu) {
   const Outcome outcome = Train({"--gpu=0,1", "--run=run", "--deterministic"}, "gpus=2 busy=50");
   ASSERT_EQ(outcome.exit_code, 0) << outcome.err;

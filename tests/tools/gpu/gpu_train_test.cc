@@ -1,4 +1,4 @@
-// Training on a GPU, which is emulated: the verbs as users run them.
+// Training on an emulated GPU with the commands that users run.
 
 #include <csignal>
 #include <regex>
@@ -21,7 +21,7 @@ using testing::StartsWith;
 
 class GpuTrainTest : public EmulatedGpuTest {
  protected:
-  // The losses that the log gives, of training and tests.
+  // Returns the losses and accuracies in the log, of training and tests.
   static std::vector<double> Losses(const Outcome& outcome) {
     static const std::regex pattern(R"((?:, loss|loss|accuracy) = ([-+.\w]+))");
     std::vector<double> losses;
@@ -68,7 +68,7 @@ TEST_F(GpuTrainTest, In16BitsLearnsToo) {
 
 TEST_F(GpuTrainTest, TheCpuTakesFloat16AsBFloat16AndSaysSoOnce) {
   job_.net = "default_forward_type: FLOAT16\n" + job_.net;
-  // A process, because other tests in this one may have used up the message.
+  // This needs a new process, because other tests in this one may have logged the message already.
   const Outcome cpu = job_.TrainAsProcess({"--set", "max_iter=1"});
   ASSERT_EQ(cpu.exit_code, 0) << cpu.err;
   const std::string said = "net.prototxt:1:1: on the CPU, FLOAT16 values are stored as BFLOAT16";

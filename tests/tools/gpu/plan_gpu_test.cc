@@ -1,4 +1,4 @@
-// `trainer plan --gpu`: what a run takes on a GPU that need not be there.
+// `trainer plan --gpu`: the memory of a run on a GPU that need not be present.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

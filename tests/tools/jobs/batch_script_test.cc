@@ -1,5 +1,5 @@
-// Batch scripts as a queue runs them: of PBS, and of Slurm with a container. The commands of the
-// queue are scripts here that note what they were asked.
+// Batch scripts as PBS runs them, and as Slurm runs them with a container. Scripts replace the
+// commands of the queue and record their arguments.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -24,14 +24,14 @@ class BatchScriptTest : public testing::Test {
  protected:
   BatchScriptTest() { job_.Write(); }
 
-  // What `trainer job` prints, as the file `name` of the folder.
+  // Writes the output of `trainer job` to the file `name` in the folder.
   void MakeScript(const std::string& name, std::vector<std::string> more) const {
     more.insert(more.begin(), {"job", "--solver=solver.prototxt"});
     const Outcome made = RunProgram(more, job_.options());
     ASSERT_EQ(made.exit_code, 0) << made.err;
     WriteText(job_.folder() / name, made.out);
   }
-  // As a queue starts it: a copy that lies elsewhere, with the variables of the queue.
+  // Returns options as in a queue: another working folder, and the variables of the queue.
   RunOptions Environment(const std::vector<std::string>& env) const {
     RunOptions options = job_.options();
     options.folder = "/";
@@ -44,7 +44,7 @@ class BatchScriptTest : public testing::Test {
     return {"PBS_JOBID=7.host", "PBS_O_WORKDIR=" + job_.folder().path(),
             "PBS_NODEFILE=" + (job_.folder() / "nodes")};
   }
-  // bash runs the script; the program is its argument, which scripts do not look at.
+  // Runs the script with bash. The program's path is an argument, which scripts ignore.
   Outcome RunScript(const std::string& name, const std::vector<std::string>& env) const {
     RunOptions options = Environment(env);
     options.launcher = {"bash", job_.folder() / name};
@@ -84,7 +84,7 @@ TEST_F(BatchScriptTest, OfPbsThatRanOutOfTimeSubmitsItselfUnderItsName) {
   EXPECT_EQ(outcome.exit_code, 75) << outcome.err;
   EXPECT_THAT(commands_.Asked("qsub"), ElementsAre("-v JOB_FILE=mine.pbs mine.pbs"));
   EXPECT_THAT(job_.Files("snap_iter_"), testing::SizeIs(2));
-  // The next slot goes on from there.
+  // The next slot resumes from there.
   const Outcome next = RunScript("mine.pbs", env);
   EXPECT_THAT(next.err, HasSubstr("Resuming from snap_iter_"));
 }
@@ -95,7 +95,7 @@ TEST_F(BatchScriptTest, OfPbsThatIsDeletedSavesAndStaysAway) {
   commands_.Add("qsub", "");
   commands_.Add("qstat", "echo '    Resource_List.walltime = 04:00:00'");
   RunOptions options = Environment(OfPbs());
-  // qdel signals all processes of the job: those of a session here.
+  // qdel signals all processes of the job; here they are the processes of a session.
   options.launcher = {"setsid", "bash", job_.folder() / "job.pbs"};
   RunningProgram script({}, options);
   script.WaitForLine("Iteration 1000 ");
@@ -126,7 +126,7 @@ TEST_F(BatchScriptTest, OfPbsOnSeveralNodesGivesMpirunTheListOfNodes) {
       << "after the lost rank alone";
 }
 
-// Slurm's commands, and an Apptainer whose images hold this program.
+// Provides Slurm's commands, and an Apptainer whose images hold this program.
 class ContainerTest : public BatchScriptTest {
  protected:
   ContainerTest() {

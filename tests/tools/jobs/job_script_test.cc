@@ -28,8 +28,8 @@ class JobScriptTest : public testing::Test {
     EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
     return outcome.out;
   }
-  // Bash can read the script, and shellcheck finds nothing in it where it is installed. (SC2016
-  // takes a quoted name with a '$' for a mistake.)
+  // Expects that bash can read the script, and that shellcheck finds nothing if it is installed.
+  // (SC2016 takes a quoted name with a '$' for a mistake.)
   void ExpectGoodShell(const std::string& script) const {
     WriteText(job_.folder() / "script.sh", script);
     const std::string check = "cd '" + job_.folder().path() +

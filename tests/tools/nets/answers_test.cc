@@ -1,4 +1,4 @@
-// The verbs that run a trained net, as a user calls them: predict and test.
+// Commands that run a trained net: predict and test.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// trainer export, trainer pack and verbs that take a pack, as a user calls them.
+// trainer export, trainer pack and verbs that take a pack.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -156,7 +156,7 @@ TEST(PackTest, RefusesWhatIsNoPack) {
   EXPECT_EQ(checked.exit_code, 65);
   EXPECT_THAT(checked.err + checked.out,
               AllOf(HasSubstr("part.trainer: the archive is truncated"),
-                    HasSubstr("check: 1 error")));  // the rest was checked, too
+                    HasSubstr("check: 1 error")));  // the rest is checked, too
   ExpectRefused(job, job.Run({"sample", "--model=net.prototxt", "--out=x.png"}), 64,
                 "'trainer sample' needs --weights=FILES, or a pack as --model");
   ExpectRefused(job, job.Run({"show"}), 64, "'trainer show' needs either --model=FILE or ");

@@ -1,4 +1,4 @@
-// trainer features, as a user calls it.
+// The command `trainer features`.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

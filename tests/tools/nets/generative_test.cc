@@ -1,4 +1,4 @@
-// Generative models as users train them, draw from them and ask how likely data are.
+// Generative models: training, drawing samples, and the likelihood of data.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -19,7 +19,7 @@ using testing::HasSubstr;
 
 constexpr char kScale[] = "transform_param { scale: 0.0039215684 }";
 
-// A machine on the job's digits, its pixels drawn.
+// A restricted Boltzmann machine on the job's digits, with drawn pixels.
 class GenerativeTest : public testing::Test {
  protected:
   GenerativeTest() {

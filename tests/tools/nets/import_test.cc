@@ -1,4 +1,4 @@
-// Models in the format ONNX become nets that answer and learn.
+// ONNX models become nets that predict and train.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -33,7 +33,7 @@ class ImportVerbTest : public testing::Test {
     EXPECT_THAT(outcome.Errors(), ElementsAre(HasSubstr(part)));
     EXPECT_THAT(folder_.Names(), Not(testing::Contains("net.prototxt")));
   }
-  // A classifier of images (1, 28, 28) in two classes; the mean of four regions decides.
+  // Writes a classifier of images (1, 28, 28) in two classes; the mean of four regions decides.
   void WriteDigitsModel(int64_t batch = -1) const {
     TestModel model;
     model.Input("image", {batch, 1, 28, 28});
@@ -112,7 +112,7 @@ TEST_F(ImportVerbTest, TheLabelsNextToTheSetCountTheClasses) {
   EXPECT_THAT(other.out, HasSubstr("for 10 classes\n"));
 }
 
-// A model whose properties say how its images are prepared.
+// The model's properties say how its images are prepared.
 TEST_F(ImportVerbTest, ImagesArePreparedAsTheModelSays) {
   WriteDigitsModel();
   WriteDigits({.folder = folder_ / "digits", .train = 20, .test = 10});

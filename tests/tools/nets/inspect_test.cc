@@ -1,4 +1,4 @@
-// trainer inspect, as a user calls it.
+// The command `trainer inspect`.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// The verbs that look at one net: show, draw, deploy.
+// Commands that show one net: show, draw, deploy.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

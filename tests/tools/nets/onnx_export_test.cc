@@ -1,4 +1,4 @@
-// trainer export to ONNX, as a user calls it.
+// The command `trainer export` to ONNX.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,5 +1,4 @@
-// `trainer plan --ranks` and `trainer bench-comm` as users run them; tests/analysis/ checks the
-// model.
+// `trainer plan --ranks` and `trainer bench-comm`; tests/analysis/ checks the model.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -50,8 +49,8 @@ void ExpectLinesOf80(const std::string& text) {
   for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 80u) << line;
 }
 
-// 7,840 weights and 10 biases, padded to 16, are 31,424 bytes: two steps of a half each at 50 us
-// and 117.7 MB/s behind backward; loss and wishes are one step of 4 bytes each.
+// 7,840 weights and 10 biases, padded to 16, are 31,424 bytes. After backward, they take two steps
+// of a half each at 50 us and 117.7 MB/s; loss and requests take one step of 4 bytes each.
 TEST_F(PlanRanksTest, PredictsTheTimeThatAHandComputes) {
   const JsonValue json = PlanJson({"--ranks=2", "--compute=10", "--link=1GbE"});
   EXPECT_EQ(json["images_per_rank"].number, 16);
@@ -108,7 +107,7 @@ TEST_F(PlanRanksTest, TakesALinkBetweenMachines) {
   options.launcher.insert(options.launcher.end(), {":", "-np", "1", "-x", "TRAINER_MACHINE=b"});
   const Outcome bench = RunProgram(command, options);
   ASSERT_EQ(bench.exit_code, 0) << bench.err;
-  // MPI's own sum is measured beside ours.
+  // bench-comm measures MPI's own sum too.
   EXPECT_TRUE(Finds(bench.out, R"(\n +1\.00 MiB +\d+\.\d +\d+\.\d+ +\d+\.\d +\d+\.\d\d\n)"))
       << bench.out;
   EXPECT_THAT(bench.out, HasSubstr("between machines: "));

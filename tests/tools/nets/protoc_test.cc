@@ -1,4 +1,4 @@
-// protoc, which knows nothing of this program but its schema, reads the files it writes.
+// protoc reads the program's files with its schema alone.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -16,8 +16,8 @@ namespace {
 
 using testing::HasSubstr;
 
-// What `protoc --decode` prints for a file of `folder`; the test fails when protoc does, or meets a
-// field that the schema does not have (which it prints as a number).
+// Returns the output of `protoc --decode` for a file of `folder`. The test fails if protoc does, or
+// if the schema lacks a field of the file (which protoc prints as a number).
 std::string Decode(const Job& job, const std::string& message, const std::string& proto,
                    const std::string& file) {
   const std::string folder = SourceFolder() + "/proto";

@@ -1,4 +1,4 @@
-// `trainer time` as users run it; tests/analysis/net_profile_test.cc checks what it measures.
+// `trainer time`; tests/analysis/net_profile_test.cc checks its measurements.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// `trainer upgrade`, and old files given to the other verbs.
+// `trainer upgrade`, and old files with the other verbs.
 
 #include <gmock/gmock.h>
 #include <google/protobuf/text_format.h>
@@ -53,8 +53,8 @@ TEST_F(UpgradeVerbTest, ReplacesAFileOnlyWithForce) {
   EXPECT_EQ(ReadText(folder_ / "new"), ReadText(folder_ / "old"));
 }
 
-// The weights of `job`'s net as a file of the form with numbered types, with blobs of four sizes in
-// double.
+// Returns the weights of `job`'s net in the old format with numbered types: blobs have four sizes
+// and double values.
 std::string OldModel(const Job& job, const std::string& model) {
   caffe::NetParameter now, old;
   EXPECT_TRUE(now.ParseFromString(ReadText(job.folder() / model)));
@@ -76,7 +76,7 @@ std::string OldModel(const Job& job, const std::string& model) {
   return old.SerializeAsString();
 }
 
-// The lines of a test's results, without their prefixes.
+// Returns the lines of a test's results, without their prefixes.
 std::vector<std::string> Scores(const Job& job, const std::string& weights) {
   const Outcome outcome = RunHere(
       {"test", "--model=net.prototxt", "--weights=" + weights, "--iterations=2"}, job.options());

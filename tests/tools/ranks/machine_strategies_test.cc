@@ -1,4 +1,4 @@
-// Strategies of ranks on several machines. Ranks of one machine stand for those of two.
+// Strategies of ranks on several machines. Ranks of one machine simulate two machines.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -24,7 +24,7 @@ class MachinesTest : public RankJob {
     if (!HasMpirun()) GTEST_SKIP() << "there is no mpirun here";
   }
 
-  // The loss of the last test, from log(10) on.
+  // Returns the loss of the last test. It is log(10) at first.
   static double LastTest(const Outcome& outcome) {
     static const std::regex pattern("Test net output #\\d+: loss = ([-+.\\w]+)");
     double loss = 100;
@@ -57,8 +57,8 @@ std::vector<Apart> AllApart() {
           {"parameter_server", kDedicated}};
 }
 
-// Two machines learn in as many steps what one machine learns. The bound is looser than that, and a
-// run is repeated where other programs keep ranks from their cores.
+// Two machines need as many steps as one machine to learn the same. The bound is loose, and a run
+// is repeated if other programs keep ranks from their cores.
 TEST_F(MachinesTest, StrategiesThatGoApartTrainTestAndGoOnFromTheirSnapshots) {
   for (const Apart& apart : AllApart()) {
     std::vector<std::string> set = apart.set;
@@ -88,7 +88,7 @@ TEST_F(MachinesTest, StrategiesThatGoApartTrainTestAndGoOnFromTheirSnapshots) {
   }
 }
 
-// A worker on one machine, its server on the other one: the gradients of one rank.
+// A worker on one machine and its server on the other one have the gradients of one rank.
 TEST_F(MachinesTest, AServerOnAnotherMachineLearnsWhatOneRankLearns) {
   ASSERT_EQ(Train({}).exit_code, 0);
   const std::string one = Bytes(kLast);

@@ -1,4 +1,4 @@
-// Ranks as mpirun starts them. Left out where there is none.
+// Ranks that mpirun starts. The tests are skipped without mpirun.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@ using testing::HasSubstr;
 using MpirunTest = RankJob;
 using LongMpirunTest = LongRankJob;
 
-// Open MPI's mpirun, as root and with more ranks than cores.
+// Returns the command of Open MPI's mpirun, as root and with more ranks than cores.
 std::vector<std::string> MpiRun(int ranks) {
   return {"mpirun", "--allow-run-as-root", "--oversubscribe", "-np", std::to_string(ranks)};
 }

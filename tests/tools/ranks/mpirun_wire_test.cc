@@ -1,4 +1,4 @@
-// Gradients that cross between machines in 16 bits. Ranks of one machine stand for those of two.
+// Gradients that are sent between machines in 16 bits. Ranks of one machine simulate two machines.
 
 #include <regex>
 
@@ -20,7 +20,7 @@ class WireTest : public RankJob {
     }
   }
 
-  // The last loss that the log shows.
+  // Returns the last loss in the log.
   static double LastLoss(const Outcome& outcome) {
     static const std::regex pattern("Iteration \\d+.*, loss = ([-+.\\w]+)");
     double loss = -1;
@@ -74,7 +74,8 @@ TEST_F(WireTest, OfSeveralRanksOnEachMachineRepeatsToo) {
   EXPECT_EQ(Bytes(kLast), weights);
 }
 
-// A snapshot forgets what rounding left in the run that goes on, as in the one that is resumed.
+// A snapshot clears the rounding errors that are carried over, both in the continuing run and in a
+// resumed one.
 TEST_F(WireTest, GoesOnFromASnapshotBitForBit) {
   for (const char* type : {"--exchange_type=f16", "--exchange_type=bf16"}) {
     ASSERT_EQ(TrainOnTwo({type}).exit_code, 0);

@@ -1,4 +1,4 @@
-// A net in stages, as users cut and plan it.
+// A net in stages: splitting, planning and training it.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -19,7 +19,7 @@ const std::string kPipeline = "--strategy=pipeline", kAuto = "--pipeline_stages=
 
 using PipelineJobTest = RankJob;
 
-// A batch of 16 in parts of 2, from four stages on of 1.
+// The batch of 16 is computed in parts of 2, and with four or more stages in parts of 1.
 TEST_F(PipelineJobTest, EndsWithTheWeightsOfOneRankAndGoesOnThere) {
   ASSERT_EQ(Train({}).exit_code, 0);
   const std::vector<float> one_rank = Weights(kLast);

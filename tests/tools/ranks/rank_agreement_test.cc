@@ -1,5 +1,5 @@
-// Ranks that mpirun started unlike each other, on one machine and on two: all end at once, with one
-// message that names the difference and one exit code.
+// Ranks that mpirun started differently, on one machine and on two: all end at once, with one exit
+// code and one message that names the difference.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -22,14 +22,14 @@ using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-// What rank 1 does before it becomes the program "$@"; the folder "other" is a copy of the job that
-// the test changed.
+// Rank 1 runs `shell` before it becomes the program "$@". The folder "other" is a copy of the job
+// that the test changed.
 struct Unlike {
   const char* name;
   const char* shell;
   int code;
   std::vector<std::string> parts;  // of the message
-  bool joins = true;  // whether rank 1 joins the others: before that its machine does not matter
+  bool joins = true;  // whether rank 1 joins the others; if not, its machine does not matter
 };
 
 std::ostream& operator<<(std::ostream& out, const Unlike& unlike) { return out << unlike.name; }
@@ -82,7 +82,8 @@ class RankAgreementTest : public RankJob {
     fs::remove_all(drawn);
   }
 
-  // Two ranks, of which rank 1 does `shell` first; `machines`: on machines of their own.
+  // Runs two ranks, after rank 1 has run `shell`. If `machines` is true, each rank has its own
+  // machine.
   Outcome RunUnlike(const std::string& shell, bool machines,
                     const std::vector<std::string>& more = {}) {
     const std::string script =
@@ -126,7 +127,7 @@ std::string NameOfRankAgreement(const testing::TestParamInfo<Unlike>& info) {
 
 INSTANTIATE_TEST_SUITE_P(By, UnlikeRanksTest, testing::ValuesIn(kUnlike), NameOfRankAgreement);
 
-// On one machine ranks share its cores, and have equal shares.
+// The ranks have two machines, because ranks on one machine share its cores equally.
 TEST_F(RankAgreementTest, RanksWithAnotherNumberOfThreadsEnd) {
   SKIP_WITHOUT_MPIRUN();
   if (std::thread::hardware_concurrency() < 2) GTEST_SKIP() << "there is one core";
@@ -137,7 +138,7 @@ TEST_F(RankAgreementTest, RanksWithAnotherNumberOfThreadsEnd) {
                                 HasSubstr("has '1'"), HasSubstr("has '2'"))));
 }
 
-// Each machine has a copy, which was made by other means.
+// Each machine has its own copy, made in another way.
 TEST_F(RankAgreementTest, RanksWithACopyOfTheDataTrain) {
   SKIP_WITHOUT_MPIRUN();
   const std::string copy = job_.folder() / "other/data/train_lmdb";
@@ -146,7 +147,7 @@ TEST_F(RankAgreementTest, RanksWithACopyOfTheDataTrain) {
   const auto to = CreateDb("LMDB", copy);
   for (bool end = false; !end; end = from->Next()) {
     to->Put(from->Key(), from->Value());
-    to->Commit();  // pages in another order
+    to->Commit();  // writes pages in another order
   }
   const Outcome outcome = RunUnlike("cd other", true);
   EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
@@ -155,8 +156,8 @@ TEST_F(RankAgreementTest, RanksWithACopyOfTheDataTrain) {
 TEST_F(RankAgreementTest, ABadFlagOfAllRanksIsSaidOnce) {
   SKIP_WITHOUT_MPIRUN();
   for (const char* flag : {"--ranks=2", "--bogus", "--sigint_effect=jump"}) {
-    // Ranks that have not met wait seconds for each other's message: where other programs have the
-    // cores, that may be too short once.
+    // Ranks that have not connected wait a few seconds for each other's message, which may be too
+    // short if other programs use the cores.
     Outcome outcome = RunUnlike(":", false, {flag});
     for (int tries = 0; tries < 4 && outcome.Errors().size() == 2; ++tries) {
       outcome = RunUnlike(":", false, {flag});
@@ -180,7 +181,8 @@ TEST_F(RankAgreementTest, ASnapshotThatIsNotThereIsSaidOnce) {
   EXPECT_THAT(outcome.Errors(), ElementsAre(HasSubstr("nothing.solverstate")));
 }
 
-// Variables of a launcher that has no server here: of another MPI, or handed down by a shell.
+// The variables are from a launcher without a server here: another MPI's, or inherited from a
+// shell.
 TEST_F(RankAgreementTest, RanksThatMpiDoesNotFindAreRefused) {
   SKIP_WITHOUT_MPIRUN();
   for (const std::string variable :
@@ -222,7 +224,7 @@ TEST_F(RankAgreementTest, AWorldOfOneRankTrainsAlone) {
 TEST_F(RankAgreementTest, MpiIsOpenedWhereItJoinsRanksAlone) {
   SKIP_WITHOUT_MPIRUN();
   RunOptions options = job_.options();
-  options.env.push_back("LD_DEBUG=files");  // the loader tells what it opens
+  options.env.push_back("LD_DEBUG=files");  // the loader lists the files that it opens
   for (const std::vector<std::string>& command :
        {std::vector<std::string>{"--version"}, job_.TrainCommand(),
         job_.TrainCommand({"--ranks=2"})}) {

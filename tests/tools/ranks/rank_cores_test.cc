@@ -1,4 +1,4 @@
-// Which cores and how many threads ranks compute with.
+// The cores and the number of threads that ranks compute with.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -22,7 +22,7 @@ cpu_set_t CoresOf(pid_t process) {
   return cores;
 }
 
-// What taskset takes: the first core that this process may run on.
+// Returns the first core that this process may run on, in the form of taskset.
 std::string FirstCore() {
   const cpu_set_t cores = CoresOf(0);
   int core = 0;
@@ -80,7 +80,7 @@ TEST_F(ShortRankCoresTest, AreNotSharedInSilenceOnAnyMachine) {
   }
 }
 
-// Without a binding the ranks of a machine share all of its cores, and each takes its part.
+// Without binding, the ranks of a machine share all its cores, and each uses its part.
 TEST_F(ShortRankCoresTest, GiveEachRankItsPartOfTheThreads) {
   if (!Has("mpirun")) GTEST_SKIP() << "there is no mpirun here";
   const cpu_set_t all = CoresOf(0);

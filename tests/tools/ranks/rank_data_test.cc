@@ -1,4 +1,4 @@
-// Which records ranks train on: a net whose weights count them.
+// The records that ranks train on, counted by a net's weights.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -22,9 +22,9 @@ using testing::Each;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-// The record's number is its label, and the label's row of the Embed layer has one weight. The
-// loss is the sum of the rows of a batch, and the rate is the number of ranks: an iteration takes
-// from each weight how often its record was seen.
+// The record's number is its label, and the label's row of the Embed layer has one weight. The loss
+// is the sum of the rows of a batch, and the rate is the number of ranks: an iteration subtracts
+// from each weight the number of times its record was seen.
 constexpr char kCounter[] = R"(
 layer { name: "silence" type: "Silence" bottom: "data" }
 layer { name: "seen" type: "Embed" bottom: "label" top: "seen"
@@ -36,7 +36,7 @@ class RankDataTest : public RankJob {
  protected:
   static constexpr int kRecords = 13;
 
-  // Of the record's number alone.
+  // Returns pixels that depend only on the record's number.
   static std::string Pixels(int i) { return std::string(12, static_cast<char>(i)); }
 
   void WriteDatabase(const std::string& backend, int records = kRecords) {
@@ -78,7 +78,7 @@ class RankDataTest : public RankJob {
     WriteText(job_.folder() / "rows", list);
   }
 
-  // `type` and `param` of the layer that reads, with this batch_size.
+  // `type` and `param` are the type and message of the data layer.
   void WriteJob(const std::string& type, const std::string& param, const std::string& fields,
                 int batch_size) {
     job_.net = Join("layer { name: \"records\" type: \"", type, "\" top: \"data\" top: \"label\" ",
@@ -105,7 +105,7 @@ class RankDataTest : public RankJob {
     }
   }
 
-  // Trains up to iteration `to`, from iteration `from`'s snapshot.
+  // Trains to iteration `to` from the snapshot of iteration `from`.
   Outcome TrainOn(int ranks, int from, int to, std::vector<std::string> more = {}) {
     more.push_back(Join("--ranks=", ranks));
     more.insert(more.end(), {"--set", Join("base_lr=", ranks), "--set", Join("max_iter=", to)});
@@ -115,7 +115,7 @@ class RankDataTest : public RankJob {
     return outcome;
   }
 
-  // How often each record was seen up to an iteration.
+  // Returns the number of times each record was seen up to an iteration.
   std::vector<int> Counts(int iteration) const {
     std::vector<int> counts;
     for (const float weight : Weights(Join("snap_iter_", iteration, ".caffemodel"))) {
@@ -124,7 +124,8 @@ class RankDataTest : public RankJob {
     return counts;
   }
 
-  // Of `records` records in a row, each epoch in an order of its own: nobody is ahead by two.
+  // Expects counts of `records` consecutive records, each epoch in its own order: two counts differ
+  // by at most one.
   static void ExpectEven(const std::vector<int>& counts, int records) {
     ASSERT_EQ(counts.size(), static_cast<size_t>(kRecords));
     EXPECT_EQ(std::accumulate(counts.begin(), counts.end(), 0), records);
@@ -140,7 +141,7 @@ constexpr Stage kStages[] = {{4, 5}, {1, 7}, {3, 13}, {2, 16}};
 
 class RankRecordsTest : public RankDataTest, public testing::WithParamInterface<std::string> {};
 
-// 12 records in an iteration of 13 in an epoch: each batch but the thirteenth crosses its end.
+// An iteration has 12 records and an epoch 13, so every batch but the thirteenth crosses its end.
 TEST_P(RankRecordsTest, AreThoseOfARunAloneInEachIterationWhateverTheNumberOfRanks) {
   WriteKind(GetParam(), 12);
   TrainOn(1, 0, 16);
@@ -154,7 +155,7 @@ TEST_P(RankRecordsTest, AreThoseOfARunAloneInEachIterationWhateverTheNumberOfRan
     }
     from = stage.to;
   }
-  if (GetParam() == "images skipped") return;  // whose first epoch is shorter
+  if (GetParam() == "images skipped") return;  // its first epoch is shorter
   for (int iteration = 1; iteration <= 16; ++iteration)
     ExpectEven(Counts(iteration), 12 * iteration);
 }
@@ -188,7 +189,7 @@ INSTANTIATE_TEST_SUITE_P(Sources, RankRecordsTest,
 
 TEST_F(RankDataTest, AllRanksReadALevelDb) {
   WriteKind("LEVELDB", 12);
-  // Rank 0 tests on it as well.
+  // Rank 0 reads it for tests too.
   job_.net = Edited(job_.net, "layer {",
                     "layer { name: \"more\" type: \"Data\" top: \"x\" "
                     "data_param { source: \"LEVELDB\" backend: LEVELDB batch_size: 6 } }\n"
@@ -199,7 +200,7 @@ TEST_F(RankDataTest, AllRanksReadALevelDb) {
   ExpectEven(Counts(5), 60);
 }
 
-// 75 would tell a batch system to start the job again without end.
+// Exit code 75 would let a batch system restart the job forever.
 TEST_F(RankDataTest, ALevelDbThatIsWrittenIsRefusedOnceWith74) {
   WriteKind("LEVELDB", 12);
   leveldb::DB* raw = nullptr;

@@ -1,4 +1,4 @@
-// What several ranks of `trainer train` report: the numbers of one rank, how their time goes, logs.
+// Reports of several ranks of `trainer train`: the numbers of one rank, the ranks' times, logs.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -19,7 +19,7 @@ using testing::Not;
 
 class RankNetsTest : public RankJob {
  protected:
-  // The numbers behind `name` in the lines of the log that contain `part`.
+  // Returns the numbers after `name` in the lines of the log that contain `part`.
   static std::vector<float> Numbers(const Outcome& outcome, const std::string& part,
                                     const std::string& name) {
     std::vector<float> numbers;
@@ -31,7 +31,7 @@ class RankNetsTest : public RankJob {
     return numbers;
   }
 
-  // Losses and tests of 1, 2 and 4 ranks with one batch.
+  // Expects equal losses and tests of 1, 2 and 4 ranks with one batch.
   void ExpectLossesOfOne(const std::vector<std::string>& more) {
     job_.solver = Edited(job_.solver, "display: 5", "display: 1");
     job_.Write();
@@ -82,7 +82,7 @@ layer {
   ExpectLossesOfOne({"--sync_batch_norm"});
 }
 
-// With a rate of 0 tests differ by their batches alone.
+// With a rate of 0, tests differ only in their batches.
 TEST_F(RankNetsTest, PrintTheTestsOfOneRankToTheLastDigit) {
   job_.solver = Edited(job_.solver, "base_lr: 0.01", "base_lr: 0");
   job_.solver = Edited(job_.solver, "test_iter: 3", "test_iter: 5 test_compute_loss: true");
@@ -122,7 +122,8 @@ TEST_F(RankNetsTest, LogEachInAFileOfItsOwnWhenAskedTo) {
 
 TEST_F(LongRankNetsTest, NameTheRankForWhichTheOthersWait) {
   const auto program = Start({"--ranks=2"});
-  // Until it is told: where other programs have the cores, rank 0 may be the slower one at first.
+  // Rank 1 is slowed down until the log names it: if other programs use the cores, rank 0 may be
+  // the slower one at first.
   std::jthread slow([pid = processes_[1]](const std::stop_token& stop) {
     while (!stop.stop_requested()) {
       kill(pid, SIGSTOP);

@@ -1,5 +1,4 @@
-// Several ranks as users start them: with --ranks on one machine, and with mpirun where it is
-// found.
+// Several ranks, started with --ranks on one machine, and with mpirun if it is installed.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -107,7 +106,8 @@ TEST_F(LongRanksTest, EndWith82WhenOneIsKilledAndNameItsHostAndIteration) {
   }
 }
 
-// Rank 0 had joined and taken its names before rank 1 was started, and named it "process 0".
+// Regression: rank 0 joined and read the ranks' names before rank 1 was started, and named it
+// "process 0".
 TEST_F(RanksTest, KnowEachOthersProcessesHoweverSlowlyTheyAreStarted) {
   RunOptions options = job_.options();
   options.env.insert(options.env.end(), {"LD_PRELOAD=" TRAINER_FAULTY_IO, "FAULTY_IO_FORK=1000",
@@ -131,12 +131,12 @@ TEST_F(LongRanksTest, EndWith82WhenOneIsSilent) {
   ExpectAllGone();
 }
 
-// As a queue suspends a job and lets it go on, one process after the other.
+// A queue suspends and continues a job in this way, one process after the other.
 TEST_F(LongRanksTest, GoOnAfterAllWereStoppedForLongerThanThePeerTimeout) {
   int seconds = 5;
   const auto program = StartImpatient({"--ranks=2", "--peer_warning=4"}, &seconds);
   processes_.push_back(program->pid());
-  constexpr int kTurn = 300'000;  // so that rank 0 waits for rank 1, before and after
+  constexpr int kTurn = 300'000;  // rank 0 waits for rank 1, before and after
   const std::vector<size_t> last_first = {1, 0, 2};
   for (const size_t i : last_first) {
     kill(processes_[i], SIGSTOP);
@@ -157,9 +157,10 @@ TEST_F(LongRanksTest, GoOnAfterAllWereStoppedForLongerThanThePeerTimeout) {
   ExpectAllGone();
 }
 
-// The others wait for the last snapshot, and took rank 0 for lost while it wrote: it was half done.
+// Regression: the others waited for the last snapshot and took rank 0 for lost while it wrote, so
+// the snapshot was incomplete.
 TEST_F(RanksTest, WaitForALastSnapshotThatTakesLongerThanThePeerTimeout) {
-  job_.solver = Edited(job_.solver, "snapshot: 10", "snapshot: 0");  // the last one alone
+  job_.solver = Edited(job_.solver, "snapshot: 10", "snapshot: 0");  // only the last one
   job_.Write();
   RunOptions options = job_.options();
   options.env.insert(options.env.end(), {"LD_PRELOAD=" TRAINER_FAULTY_IO, "FAULTY_IO_SYNC=2500",
@@ -178,7 +179,7 @@ TEST_F(LongRanksTest, EndWithTheirLauncher) {
   ExpectAllGone();
 }
 
-// Containers often have 64 MiB there, and other programs fill it.
+// Containers often have only 64 MiB in /dev/shm, and other programs fill it.
 TEST_F(RanksTest, NeedNoRoomInDevShm) {
   if (std::system("unshare -m mount -t tmpfs none /dev/shm 2>/dev/null") != 0) {
     GTEST_SKIP() << "mounting another /dev/shm needs root";

@@ -1,4 +1,4 @@
-// Strategies as users name them, with processes that are killed.
+// Strategies by name, and with processes that are killed.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -58,7 +58,8 @@ TEST_F(StrategiesTest, LocalGoesOnBitForBitInProcesses) {
 TEST_F(StrategiesTest, SayWhereAResumedRunDoesNotRepeatAnother) {
   for (const auto& [strategy, repeats] : {std::pair("easgd", false), {"local", true}}) {
     ASSERT_EQ(Train({"--ranks=2", NamedStrategies(strategy)}).exit_code, 0);
-    // The last snapshot: one on the way is left out where rank 0 comes to it after the next is due.
+    // This uses the last snapshot, because an earlier one is skipped if rank 0 reaches it after the
+    // next is due.
     const Outcome rest = Train({"--ranks=2", NamedStrategies(strategy),
                                 "--snapshot=snap_iter_20.solverstate", "--set", "max_iter=25"});
     ASSERT_EQ(rest.exit_code, 0) << rest.err;
@@ -105,7 +106,7 @@ TEST_F(LongStrategiesTest, GoOnWithoutAWorkerThatWasKilled) {
     const Outcome outcome = program->Wait();
     EXPECT_EQ(outcome.exit_code, 75) << outcome.err;
     EXPECT_THAT(outcome.err,
-                HasSubstr("The other ranks continue without it"));  // says the launcher
+                HasSubstr("The other ranks continue without it"));  // the launcher's message
     EXPECT_THAT(outcome.Errors(), IsEmpty());
     EXPECT_EQ(job_.Files("snap_iter").size(), 2u);
     ExpectAllGone();

@@ -22,7 +22,7 @@ layer {
   name: "drop" type: "Dropout" bottom: "conv1" top: "conv1"
 }
 )";
-// A layer that remembers, beside the digits' net.
+// A recurrent layer, in addition to the digits' net.
 constexpr char kSequences[] = R"(layer {
   name: "noise" type: "DummyData" top: "x" top: "cont" top: "target" include { phase: TRAIN }
   dummy_data_param { shape { dim: 2 dim: 3 dim: 4 } shape { dim: 2 dim: 3 }
@@ -62,7 +62,7 @@ class VirtualRanksTest : public RankJob {
             Bytes("snap_iter_4.caffemodel"), Bytes("snap_iter_4.solverstate")};
   }
 
-  // The lines that tell losses and accuracies.
+  // Returns the lines with losses and accuracies.
   static std::vector<std::string> Numbers(const Outcome& outcome) {
     std::vector<std::string> lines;
     for (const std::string& line : outcome.ErrLines()) {
@@ -151,7 +151,7 @@ TEST_F(VirtualRanksTest, ShowWhatTheirSumsTake) {
   EXPECT_THAT(outcome.out, HasSubstr("sums of the 4 virtual ranks' parts, on one rank"));
 }
 
-// Open MPI's launcher of as many ranks on each of some machines, with the run's command.
+// Returns Open MPI's launcher with ranks[i] ranks on machine i, and the run's command.
 std::vector<std::string> OnMachines(const std::vector<int>& ranks,
                                     const std::vector<std::string>& command) {
   std::vector<std::string> launcher = {"mpirun", "--allow-run-as-root", "--oversubscribe"};

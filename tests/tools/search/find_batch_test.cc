@@ -21,7 +21,7 @@ using testing::Not;
 
 constexpr uint64_t kMost = 1 << 22;
 
-// A job with some convolutions one after the other, whose outputs are most of what its run takes.
+// A job with a chain of convolutions, whose outputs take most of the run's memory.
 class DeepJob : public GpuJob {
  public:
   explicit DeepJob(int outputs) {
@@ -53,7 +53,7 @@ class FindBatchTest : public testing::Test {
     command.insert(command.end(), more.begin(), more.end());
     return RunHere(command, job_.options());
   }
-  // The memory of the whole run as planned.
+  // Returns the planned memory of the whole run.
   size_t PlannedBytes() const {
     const std::string out = Plan({"--json"}).out;
     std::smatch found;
@@ -101,7 +101,7 @@ TEST_F(FindBatchTest, TrainTakesAnotherBatchAndKeepsRatesAndFiles) {
   EXPECT_THAT(ReadFile(job_.folder() / "snap_resolved.prototxt", kMost),
               HasSubstr("batch_size: 48"));
   EXPECT_EQ(ReadFile(job_.folder() / "net.prototxt", kMost), job_.net);
-  // As if it stood in the file.
+  // The result must be the same as with this batch in the file.
   const std::string weights = ReadFile(job_.folder() / "snap_iter_20.caffemodel", kMost);
   job_.net = Edited(job_.net, "batch_size: 16", "batch_size: 48");
   job_.Write();

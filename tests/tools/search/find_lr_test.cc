@@ -1,4 +1,4 @@
-// `trainer find-lr`: the rate to start with.
+// `trainer find-lr`: the initial learning rate.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -24,7 +24,7 @@ class FindLrTest : public testing::Test {
     return RunHere(Command(more), job_.options());
   }
 
-  // The rate of the advice.
+  // Returns the advised learning rate.
   static double Advised(const Outcome& outcome) {
     const std::string mark = "\nAdvice: base_lr: ";
     const size_t at = outcome.out.find(mark);

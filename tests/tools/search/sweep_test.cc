@@ -1,4 +1,4 @@
-// `trainer sweep`: several settings in turn, and what becomes of runs that fail or are stopped.
+// `trainer sweep`: several settings in turn, and runs that fail or are stopped.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -30,7 +30,7 @@ class SweepTest : public testing::Test {
   Outcome Sweep(const std::vector<std::string>& more) const {
     return RunProgram(Command(more), job_.options());
   }
-  // The first words of the table's rows.
+  // Returns the first words of the table's rows.
   static std::vector<std::string> Rows(const Outcome& outcome) {
     std::vector<std::string> rows;
     for (const std::string& line : SplitList(outcome.out, '\n')) {
@@ -107,7 +107,7 @@ TEST_F(SweepTest, WithoutTestsTheLossOfTheLastIterationRanks) {
 }
 
 TEST_F(SweepTest, ARunThatFailsIsNotedAndTheOthersGoOn) {
-  // An axis that the data do not have: nets are built by the run alone.
+  // The data lack this axis, but only the run builds the net and can find out.
   const Outcome outcome = Sweep({"--set", "layer[ip].inner_product_param.axis=7,1"});
   EXPECT_EQ(outcome.exit_code, 78) << outcome.err;
   EXPECT_THAT(outcome.out, HasSubstr("failed (78)"));
@@ -155,7 +155,7 @@ TEST_F(SweepTest, AStoppedSweepGoesOnWhereItWas) {
   EXPECT_EQ(stopped.exit_code, 75) << stopped.err;
   EXPECT_THAT(stopped.out, AllOf(HasSubstr("stopped"), HasSubstr("not begun")));
   EXPECT_THAT(Log("base_lr=0.01"), HasSubstr("SIGTERM stopped the run at iteration "));
-  // A few seconds are over before it has gone on where other programs have the cores.
+  // If other programs use the cores, a few seconds may be too short to resume.
   for (const int limit : {4, 60}) {
     const Outcome rest = Sweep({"--set", "base_lr=0.01,0.05", Join("--max_wall=", limit, "s")});
     EXPECT_EQ(rest.exit_code, 75) << rest.err;
@@ -185,7 +185,7 @@ TEST_F(SweepTest, ForSlurmItPrintsAnArrayWhoseLogsTheTableReads) {
   const Outcome plain =
       Sweep({"--set", "base_lr=0.01,0.05", "--set", "max_iter=5", "--system=slurm"});
   WriteText(job_.folder() / "job.sh", plain.out);
-  const StubCommands commands(job_.folder());  // Slurm, as far as the script asks it
+  const StubCommands commands(job_.folder());  // the part of Slurm that the script uses
   commands.Add("srun", "exec \"$@\"");
   for (const char* task : {"1", "2"}) {
     RunOptions options = job_.options();

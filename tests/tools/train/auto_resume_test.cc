@@ -1,4 +1,4 @@
-// --resume=auto: the same command starts a run, goes on with it, and ends when it is done.
+// --resume=auto: one command starts a run, resumes it, and does nothing once it is finished.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -47,7 +47,7 @@ TEST(AutoResumeTest, PassesOverADamagedSnapshotAndSaysSo) {
   EXPECT_THAT(outcome.err, HasSubstr("Resuming from snap_iter_10.solverstate"));
 }
 
-// As a kill between the two leaves them.
+// A kill between writing the weights and the state leaves such files.
 TEST(AutoResumeTest, WeightsWithoutAStateArePassedOverAndReplaced) {
   const Job job;
   job.Write();

@@ -1,4 +1,4 @@
-// Snapshots that cannot be written, and files that are none.
+// Snapshots that cannot be written, and files that are not snapshots.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

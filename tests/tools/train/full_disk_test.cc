@@ -1,4 +1,4 @@
-// Disks that fill up and terminals that go away while a run trains.
+// Disks that fill up and terminals that close while a run trains.
 
 #include <fcntl.h>
 #include <gmock/gmock.h>
@@ -38,7 +38,7 @@ class FullDiskTest : public testing::Test {
     if (mounted_) umount(Full().c_str());
   }
   std::string Full() const { return job_.folder() / "full"; }
-  // Leaves no byte free.
+  // Fills the disk to the last byte.
   void Fill() const {
     const int fd = open((Full() + "/filler").c_str(), O_WRONLY | O_CREAT | O_APPEND, 0600);
     ASSERT_GE(fd, 0);
@@ -50,7 +50,7 @@ class FullDiskTest : public testing::Test {
     int states = 0;
     for (const auto& entry : std::filesystem::directory_iterator(Full())) {
       const std::string name = entry.path().filename().string();
-      const bool is_link = entry.is_symlink();  // to the newest snapshot
+      const bool is_link = entry.is_symlink();  // links to the newest snapshot
       states += name.ends_with(".solverstate") && !is_link ? 1 : 0;
     }
     return states;
@@ -78,7 +78,7 @@ TEST_F(FullDiskTest, ASnapshotOnTheWayThatFindsNoRoomIsTriedAgain) {
                     HasSubstr("No space left on device; the disk is full")));
   program.WaitForLine("Iteration ");
   MakeRoom();
-  program.Signal(SIGHUP);  // in its place, where the first has not been written by then
+  program.Signal(SIGHUP);  // replaces the first one if it is still pending
   const std::string started = program.WaitForLine("Snapshotting solver state");
   const std::string state = started.substr(started.rfind("full/"));
   EXPECT_TRUE(Await([&] { return std::filesystem::exists(job_.folder() / state); })) << state;
@@ -95,7 +95,7 @@ TEST_F(FullDiskTest, ASnapshotOnTheWayThatFindsNoRoomIsTriedAgain) {
   EXPECT_EQ(States(), states);
 }
 
-// A chain of jobs goes on after 74, and ends for good after 77.
+// A chain of jobs continues after 74, but ends after 77.
 TEST_F(FullDiskTest, AMountThatTurnsReadOnlyIsAMatterOfTheDisk) {
   job_.environment = HastySlurmJob(job_.folder());
   job_.solver = Edited(job_.solver, "max_iter: 20", "max_iter: 100000000");

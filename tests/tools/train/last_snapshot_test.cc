@@ -1,5 +1,5 @@
-// The snapshot with which a run ends, where its folder refuses it: it is tried while there is time,
-// then stored elsewhere, from one process as from several ranks.
+// The last snapshot of a run when its folder refuses it: one process or several ranks try it while
+// there is time, then store it elsewhere.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -18,7 +18,7 @@ using testing::IsEmpty;
 using testing::Not;
 using testing::SizeIs;
 
-// A run whose snapshots go to a folder of their own.
+// A run that stores its snapshots in their own folder.
 class LastSnapshotTest : public LongRankJob {
  protected:
   LastSnapshotTest() {
@@ -75,7 +75,7 @@ TEST_F(LastSnapshotTest, WithoutARescueFolderEndsAllRanksWith74AndOneMessage) {
   ExpectAllGone();
 }
 
-// Rank 0 does not know how long the other's signal leaves it.
+// Rank 0 does not know how much time the other rank's signal leaves.
 TEST_F(LastSnapshotTest, IsTriedForAMinuteUntilTheFolderIsBack) {
   const auto program = Start({"--ranks=2"});
   RemoveFolder();

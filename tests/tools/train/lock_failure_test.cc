@@ -1,4 +1,4 @@
-// Locks of databases that cannot be had.
+// Database locks that fail.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -21,7 +21,7 @@ INSTANTIATE_TEST_SUITE_P(Of, LockTestLockFailure,
                          testing::Values(EACCES, EROFS, ENOLCK, ENOSYS, EAGAIN),
                          [](const auto& one) { return Join("Error", one.param); });
 
-// Of runs in which the lock of an LMDB fails so.
+// Returns options for runs in which the lock of an LMDB fails with error `lock`.
 RunOptions OptionsWithLock(const Job& job, const std::string& lock) {
   RunOptions options = job.options();
   options.env.push_back("LD_PRELOAD=" TRAINER_FAULTY_IO);
@@ -45,7 +45,7 @@ TEST_P(LockTestLockFailure, ThatCannotBeHadIsAWarningForEachDatabase) {
   Job job;
   const Outcome outcome = TrainWithLock(job, Join(GetParam()), {});
   EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
-  // LMDB itself goes on without a lock on a file system that it finds read-only.
+  // LMDB itself continues without a lock on a read-only file system.
   const int warnings = GetParam() == EROFS ? 0 : 1;
   for (const char* database : {"data/train_lmdb", "data/test_lmdb"}) {
     EXPECT_EQ(Count(outcome.err, Join(database, ": cannot lock lock.mdb (")), warnings)

@@ -1,5 +1,5 @@
-// The whole log of training, line by line, against tests/golden/logs: scripts read these lines, and
-// their order shows in which order a run is prepared. Numbers with a fraction are masked, since
+// Compares the whole log of training, line by line, with tests/golden/logs: scripts read these
+// lines, and their order shows how a run is prepared. Numbers with a fraction are masked, since
 // processors differ in their last digits. TRAINER_UPDATE_LOGS=1 writes the files anew.
 
 #include <gmock/gmock.h>
@@ -16,7 +16,7 @@
 namespace trainer {
 namespace {
 
-// Memory, speed and the number of processors are those of the machine.
+// Masks memory, speed and the number of processors, which depend on the machine.
 std::string Masked(const std::string& line) {
   static const std::pair<std::regex, std::string> masks[] = {
       {std::regex(R"(\d+(\.\d+)?e[-+]?\d+|\d+\.\d+)"), "#"},
@@ -40,7 +40,7 @@ void ExpectLog(const std::string& name, const Outcome& outcome) {
   EXPECT_EQ(log, ReadText(path)) << "TRAINER_UPDATE_LOGS=1 writes " << path << " anew";
 }
 
-// Tests whose batches hold each record once, so that no rank warns.
+// The batches of each test hold each record once, so that no rank warns.
 class WholeTestsJob : public Job {
  public:
   WholeTestsJob() {

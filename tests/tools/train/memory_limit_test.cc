@@ -1,5 +1,5 @@
-// Runs that need more memory than they were given: refused with need, limit and a batch that fits,
-// before the system ends them.
+// Runs that need more memory than they have: the program refuses them with the need, the limit and
+// a batch that fits, before the system kills them.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -27,7 +27,7 @@ class MemoryLimitTest : public testing::Test {
     SetBatch(16);
   }
 
-  // Of the training net.
+  // Sets the batch of the training net.
   void SetBatch(int batch) {
     Job fresh;
     job_.net = Edited(fresh.net, "batch_size: 16", "batch_size: " + std::to_string(batch));
@@ -44,7 +44,7 @@ class MemoryLimitTest : public testing::Test {
     return Run(job_.TrainCommand(), more);
   }
 
-  // The batch of an advice "batches of about 123 would".
+  // Returns the batch in an advice like "batches of about 123 would".
   static int BatchIn(const std::string& text) {
     std::smatch found;
     const std::regex pattern("atch(?:es\\sof\\sabout|\\sof)\\s(\\d+)\\swould");
@@ -60,7 +60,7 @@ TEST_F(MemoryLimitTest, ARunThatFitsTrains) {
   EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
 }
 
-// Its values alone would fit; those that are read ahead take the rest.
+// The values alone would fit, but the batches that are read ahead need more.
 TEST_F(MemoryLimitTest, ARunThatDoesNotFitIsRefusedAndTheBatchThatItNamesTrains) {
   SetBatch(12000);
   const Outcome outcome = Train();

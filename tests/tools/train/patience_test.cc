@@ -1,4 +1,4 @@
-// patience, as users see it: how the run ends, also of several ranks, and what the next one does.
+// patience: how a run ends, also with several ranks, and what the next run does.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -11,7 +11,7 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-// A rate of 0 and tests of the whole set: no test is better than that at iteration 10.
+// With a rate of 0 and tests of the whole set, no test is better than the one at iteration 10.
 class PatienceTest : public testing::Test {
  protected:
   PatienceTest() {

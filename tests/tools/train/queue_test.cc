@@ -1,4 +1,4 @@
-// Runs in jobs of a batch system: its commands are scripts here that note what they were asked.
+// Runs in jobs of a batch system: scripts replace its commands and record their arguments.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -19,9 +19,9 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::SizeIs;
 
-// Runs without an end. A limit of one second is less than what a run keeps in reserve for its last
-// snapshot (src/solver/deadline_reserve.h), so the run saves and stops as soon as it looks at the
-// clock.
+// Runs that do not end by themselves. A limit of one second is less than a run's reserve for its
+// last snapshot (src/solver/deadline_reserve.h), so the run saves and stops as soon as it checks
+// the clock.
 class QueueTest : public testing::Test {
  protected:
   QueueTest() {
@@ -35,7 +35,7 @@ class QueueTest : public testing::Test {
   void Command(const std::string& name, const std::string& lines) const {
     commands_.Add(name, lines);
   }
-  // squeue with this state and time left.
+  // Makes squeue report this state and time left.
   void Squeue(const std::string& state, const std::string& left) const {
     Command("squeue", Join("case \"$*\" in *%T*) echo ", state, ";; *) echo ", left, ";; esac"));
   }
@@ -47,7 +47,7 @@ class QueueTest : public testing::Test {
     options.env.push_back(commands_.Path());
     return RunProgram(job_.TrainCommand(more), options);
   }
-  // That the run stopped by itself with one snapshot.
+  // Expects that the run stopped by itself with one snapshot.
   void ExpectStoppedInTime(const Outcome& outcome, const std::string& limit) const {
     EXPECT_EQ(outcome.exit_code, 75) << outcome.err;
     EXPECT_THAT(outcome.err, HasSubstr(limit));
@@ -63,7 +63,7 @@ class QueueTest : public testing::Test {
 
 TEST_F(QueueTest, MaxWallEndsTheRunInTimeWithASnapshot) {
   bool in_time = false;
-  for (int limit = 5; !in_time && limit < 50; limit *= 2) {  // where other programs have the cores
+  for (int limit = 5; !in_time && limit < 50; limit *= 2) {  // other programs may use the cores
     for (const std::string& file : job_.Files("snap_")) unlink((job_.folder() / file).c_str());
     const std::string time = Join(limit < 10 ? "0:00:0" : "0:00:", limit);
     const auto start = std::chrono::steady_clock::now();
@@ -80,7 +80,7 @@ TEST_F(QueueTest, RanksEndInTimeTogether) {
   ExpectStoppedInTime(outcome, "Time limit: 0:00:05");
 }
 
-// A run of twenty iterations, which no limit stops.
+// A run of twenty iterations, without a limit that stops it.
 class ShortQueueTest : public QueueTest {
  protected:
   ShortQueueTest() {
@@ -148,7 +148,7 @@ TEST_F(QueueTest, OfRanksTheFirstAloneAsks) {
   EXPECT_THAT(Asked("scontrol"), ElementsAre("requeue 123"));
 }
 
-// A short slot, then one without a limit: together they train what one run does.
+// A short slot and one without a limit train together what one run does.
 TEST_F(QueueTest, AChainOfSlotsIsOneRunBitForBit) {
   job_.solver = Edited(job_.solver, "max_iter: 100000000", "max_iter: 4000");
   job_.solver = Edited(job_.solver, "test_interval: 100000000", "test_interval: 500");

@@ -1,4 +1,4 @@
-// Short runs as users start them: --overfit, --quick, --limit, and runs whose length is in epochs.
+// Short runs: --overfit, --quick, --limit, and runs whose length is in epochs.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -182,7 +182,7 @@ TEST_F(EpochRunTest, TheFlagEpochsReplacesTheFieldOfTheFile) {
   EXPECT_THAT(iterations.err, HasSubstr("Iteration 5, Testing net (#0)"));
 }
 
-// The search takes the batch of the earlier run, 50, of which an epoch has 2 iterations.
+// The search takes the earlier run's batch of 50, so an epoch has 2 iterations.
 TEST_F(EpochRunTest, TheLengthFollowsTheBestBatch) {
   ASSERT_EQ(job_.Train({"--batch=50", "--epochs=1"}).exit_code, 0);
   const Outcome outcome = job_.Train({"--batch=auto", "--resume"});
@@ -193,8 +193,8 @@ TEST_F(EpochRunTest, TheLengthFollowsTheBestBatch) {
   EXPECT_THAT(job_.Files("snap_iter_6.caffemodel"), Not(IsEmpty()));
 }
 
-// With the batch of the file, 16, an epoch has 7 iterations; with the smaller batch of the run, 14
-// iterations are not its end.
+// With the file's batch of 16, an epoch has 7 iterations. With the run's smaller batch, the run is
+// not finished after 14 iterations.
 TEST_F(EpochRunTest, AnAutomaticBatchResumesByItsOwnEpochs) {
   job_.solver = Edited(job_.solver, "max_epoch: 3", "max_epoch: 2");
   ASSERT_EQ(job_.Train({"--batch=5", "--epochs=1"}).exit_code, 0);

@@ -1,4 +1,4 @@
-// Reads that fail, before a run and in the midst of an epoch.
+// Reads that fail before a run or in the middle of an epoch.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -24,11 +24,11 @@ using testing::SizeIs;
 
 std::string TextOf(int error) { return std::generic_category().message(error); }
 
-// One source of records, and how it is read.
+// A source of records, and the way it is read.
 struct Kind {
   const char* name;
-  std::string type, data;  // of the data layer, and its own message
-  std::string part;        // of the paths of the files whose reading fails
+  std::string type, data;  // of the data layer, and its message
+  std::string part;        // of the paths of files that cannot be read
   std::string named;       // in the error
   int error = ESTALE;
   bool network = false;
@@ -85,7 +85,7 @@ class FailingJob {
   void StartFailing() const { WriteText(Switch(), ""); }
   void StopFailing() const { std::filesystem::remove(Switch()); }
 
-  // The weights after all iterations of a run without a fault.
+  // Returns the weights after all iterations of a run without a fault.
   std::string Undisturbed() {
     Solve("whole");
     EXPECT_EQ(job_.Train().exit_code, 0);
@@ -100,7 +100,7 @@ class FailingJob {
   const RunOptions& options() const { return options_; }
 
  private:
-  // Many more than are written ahead of the log's reader.
+  // The run has many more iterations than it can write ahead of the log's reader.
   static constexpr int kIterations = 3000;
 
   std::string Switch() const { return job_.folder() / "failing"; }
@@ -154,7 +154,7 @@ class FailingJob {
   RunOptions options_;
 };
 
-// Trains until the reads of the run fail in its midst.
+// Trains until the reads fail in the middle of the run.
 Outcome TrainUntilReadsFail(const FailingJob& failing, const std::vector<std::string>& flags = {}) {
   RunningProgram program(failing.job().TrainCommand(flags), failing.options());
   program.WaitForLine("Iteration 100 (");
@@ -168,7 +168,7 @@ std::vector<Kind> KindsWithout(const std::string& name) {
   return kinds;
 }
 
-// A small LevelDB is mapped as a whole: no call can fail later (storage/fault_guard_test.cc).
+// A small LevelDB is mapped as a whole, so no later call can fail (storage/fault_guard_test.cc).
 class ReadErrorTest : public testing::TestWithParam<Kind> {};
 INSTANTIATE_TEST_SUITE_P(Of, ReadErrorTest, testing::ValuesIn(KindsWithout("LevelDb")),
                          [](const auto& one) { return one.param.name; });
@@ -221,7 +221,7 @@ TEST_P(FirstReadErrorTest, EndsTheRunWith74BeforeItBegins) {
   EXPECT_THAT(failing.job().Files("."), IsEmpty());
 }
 
-// They meet every 40 iterations, and lose their data in between.
+// The ranks synchronise every 40 iterations, and lose their data in between.
 TEST(ReadErrorOfRanksTest, RanksThatSeldomMeetSaveWhereTheyMeet) {
   const FailingJob failing(KindOf("Tar"));
   std::vector<std::string> flags = {"--ranks=2", "--strategy=local", "--set",
@@ -235,7 +235,7 @@ TEST(ReadErrorOfRanksTest, RanksThatSeldomMeetSaveWhereTheyMeet) {
   EXPECT_EQ(failing.job().TrainAsProcess(flags).exit_code, 0);
 }
 
-// The data of one of several ranks: all save and stop together.
+// One rank loses its data, and all ranks save and stop together.
 TEST(ReadErrorOfRanksTest, OfSeveralRanksAllSaveAndStop) {
   const FailingJob failing(KindOf("Images"));
   const Outcome outcome = TrainUntilReadsFail(failing, {"--ranks=2"});

@@ -1,4 +1,4 @@
-// Runs that stop and go on.
+// Runs that stop and are resumed.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@ using testing::IsEmpty;
 using testing::IsSupersetOf;
 using testing::Not;
 
-// A job that does not end by itself and says each iteration.
+// A job that does not end by itself and displays each iteration.
 class SignalTest : public testing::Test {
  protected:
   SignalTest() {
@@ -28,7 +28,7 @@ class SignalTest : public testing::Test {
     job_.Write();
   }
 
-  // The iteration that a stopped run's closing line names.
+  // Returns the iteration that a stopped run's closing line names.
   static std::string StoppedAt(const Outcome& outcome, const std::string& signal) {
     const std::string text = signal + " stopped the run at iteration ";
     const size_t at = outcome.err.find(text);
@@ -142,7 +142,7 @@ class ResumeTest : public testing::TestWithParam<const char*> {};
 INSTANTIATE_TEST_SUITE_P(From, ResumeTest, testing::Values("LMDB", "LEVELDB"),
                          [](const auto& test) { return std::string(test.param); });
 
-// A net with a mask and a momentum, of which every number must come back.
+// Adds a dropout mask to a net, so that a resumed run must restore it too.
 std::string WithDropout(const std::string& net) {
   return Edited(net, "layer {\n  name: \"accuracy\"",
                 "layer { name: \"drop\" type: \"Dropout\" bottom: \"ip\" top: \"ip\" }\n"
@@ -182,7 +182,7 @@ TEST_P(ResumeTest, AKilledRunGoesOnFromItsLastSnapshot) {
   job.solver = Edited(job.solver, "snapshot: 10", "snapshot: 2");
   job.Write();
   RunningProgram program(job.TrainCommand(), job.options());
-  program.WaitForLine("snap_iter_6.solverstate");  // which waits for the one before
+  program.WaitForLine("snap_iter_6.solverstate");  // it waits for the previous snapshot
   program.Signal(SIGKILL);
   EXPECT_EQ(program.Wait().signal, SIGKILL);
   EXPECT_THAT(job.Files("snap_iter_4."), testing::SizeIs(2));

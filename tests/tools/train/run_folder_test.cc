@@ -1,4 +1,4 @@
-// The folder of a run, and the verbs that read it: status, log, report.
+// The folder of a run, and the commands that read it: status, log, report.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -32,19 +32,19 @@ class RunFolderTest : public testing::Test {
   Outcome Run(const std::vector<std::string>& command) const {
     return RunHere(command, job_.options());
   }
-  // Snapshots are told when they are on the disk, whenever that is.
-  // "event iter" of each line of metrics.jsonl.
+  // Returns "event iter" for each line of metrics.jsonl. The position of a snapshot varies, because
+  // it is reported once it is on disk.
   std::vector<std::string> Events(const std::string& folder) const {
     std::vector<std::string> events;
     std::istringstream lines(Read(folder + "/metrics.jsonl"));
     for (std::string line; std::getline(lines, line);) {
       const JsonValue json = ReadJson(line);
-      if (json["event"].text == "note") continue;  // of a busy machine
+      if (json["event"].text == "note") continue;  // about a busy machine
       events.push_back(json["event"].text + " " + std::to_string(int(json["iter"].number)));
     }
     return events;
   }
-  // A run that goes on until it is stopped.
+  // Makes a run that continues until it is stopped.
   void MakeEndless() {
     job_.solver = Edited(job_.solver, "max_iter: 20", "max_iter: 100000000");
     job_.solver = Edited(job_.solver, "snapshot: 10", "snapshot: 0");
@@ -109,7 +109,7 @@ TEST_F(RunFolderTest, AResumedRunDropsWhatWasToldBehindItsSnapshot) {
       << outcome.err;
 }
 
-// Nor does a pipe keep it waiting.
+// A pipe does not block the run, either.
 TEST_F(RunFolderTest, NothingIsWrittenThroughLinksOrToPipes) {
   WriteText(job_.folder() / "precious", "precious");
   std::filesystem::create_directory(job_.folder() / "run");
@@ -232,7 +232,7 @@ TEST_F(RunFolderTest, VerbsWithoutARunSayWhatTheyNeed) {
   EXPECT_EQ(Run({"log", "missing.log"}).exit_code, 66);
 }
 
-// Whatever the case of a choice.
+// The value of --color may be in upper case.
 TEST_F(RunFolderTest, TheBestTestIsGreen) {
   const Outcome outcome = job_.Train({"--log=live", "--color=ALWAYS"});
   EXPECT_THAT(outcome.err, HasSubstr("\033[32miteration "));

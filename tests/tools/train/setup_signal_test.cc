@@ -1,5 +1,4 @@
-// Signals before there is an iteration to finish: while nets are built, and in verbs that train
-// nothing.
+// Signals before the first iteration, while nets are built, and in commands that do not train.
 
 #include <fcntl.h>
 #include <gmock/gmock.h>
@@ -22,7 +21,7 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
 
-// A log that takes no more than its first lines: the program waits there, in the middle of set-up.
+// A log that blocks after its first lines, so that the program waits in the middle of set-up.
 class FullLog {
  public:
   explicit FullLog(const std::string& path) : path_(path) {
@@ -36,7 +35,7 @@ class FullLog {
   }
   const std::string& path() const { return path_; }
 
-  // Waits until the program cannot write on. False where the system does not tell.
+  // Waits until the program blocks in a write. Returns at once if the system does not show this.
   bool AwaitFull(const RunningProgram& program) const {
     const std::string place = "/proc/" + std::to_string(program.pid()) + "/wchan";
     return Await([&] {
@@ -46,7 +45,7 @@ class FullLog {
     });
   }
 
-  // Reads all that comes until the program ends.
+  // Reads everything until the program ends.
   std::string Drain(RunningProgram& program, Outcome* outcome) {
     std::string text;
     std::jthread reader([&](const std::stop_token& stop) {
@@ -75,7 +74,7 @@ class SetUpSignalTest : public testing::Test {
  protected:
   SetUpSignalTest() { job_.Write(); }
 
-  // Sends `signal` while the program builds its nets, of which Caffe's whole log tells much.
+  // Sends `signal` while the program builds its nets, which Caffe's full log describes at length.
   Outcome Signalled(int signal, std::vector<std::string> more = {}) {
     more.push_back("--log=caffe");
     FullLog log(job_.folder() / "log");
@@ -138,8 +137,8 @@ TEST(VerbSignalTest, OtherVerbsEndAtOnce) {
   EXPECT_EQ(program.Wait().signal, SIGTERM);
 }
 
-// The temporary folder is removed a second before the process ends; the set would be complete
-// before.
+// The temporary folder is removed a second before the process ends, which would be long enough to
+// complete the set.
 TEST(VerbSignalTest, ASetWhoseFolderASignalRemovedEndsByTheSignal) {
   Job job;
   RunOptions options = job.options();

@@ -1,4 +1,4 @@
-// A whole run: its log, its files, its scores.
+// A whole run: its log, files and scores.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -19,7 +19,7 @@ using testing::HasSubstr;
 using testing::Not;
 using testing::StartsWith;
 
-// Where each text first occurs must rise.
+// Expects the texts in this order in the log.
 void ExpectInOrder(const std::string& log, const std::vector<std::string>& texts) {
   size_t at = 0;
   for (const std::string& text : texts) {
@@ -39,7 +39,7 @@ std::vector<std::string> Matches(const Outcome& outcome, const std::string& patt
   return found;
 }
 
-// As awk numbers them, from 1.
+// Returns a field of the line, numbered from 1 as in awk.
 std::string Field(const std::string& line, int number) {
   std::istringstream words(line);
   std::string word;
@@ -161,7 +161,7 @@ TEST(TrainTest, LearnsDigits) {
   EXPECT_GT(std::stod(Field(scores[1], 11)), 0.4);
 }
 
-// A process of its own, because oneDNN reads the limit once.
+// This needs a new process, because oneDNN reads the limit once.
 TEST(TrainTest, SaysOnceThatBf16SavesNoTimeWithoutInstructionsForIt) {
   Job job;
   job.environment = {"DNNL_MAX_CPU_ISA=AVX2"};
