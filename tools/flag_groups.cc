@@ -39,7 +39,7 @@ void DeclareWeights(FlagSet& flags, std::vector<std::string>* files) {
 }
 
 void DeclareNames(FlagSet& flags) {
-  TensorNamesFile().clear();  // what another verb of this process has set
+  TensorNamesFile().clear();  // another verb of this process may have set it
   flags.Bind(&TensorNamesFile(), "names", "FILE",
              "for .safetensors and .npz files of other programs: a table whose lines name a blob "
              "and its tensor, such as 'conv1.0 conv1.weight'; default: tensor_names.txt in the "

@@ -1,5 +1,5 @@
 #pragma once
-// Flags that several verbs have. Each function declares them for variables of the verb.
+// Declares flags that several verbs share. Each function binds them to variables of the verb.
 
 #include <string>
 #include <string_view>
@@ -47,12 +47,12 @@ void DeclareBadRecords(FlagSet& flags, std::string* text);
 // Declares --db_lock. Verbs call SetDbLock with it before a database is opened.
 void DeclareDbLock(FlagSet& flags, DbLock* lock);
 
-// Declares --list, --resize, --mean and others of verbs that read image files.
+// Declares --list, --resize, --mean and other flags of verbs that read image files.
 void DeclareImages(FlagSet& flags, ImageInputFlags* images);
-// Declares those of them that say how pixels become values: --resize, --mean, --scale and others.
+// Declares the flags that say how pixels become values: --resize, --mean, --scale and others.
 void DeclarePreprocessing(FlagSet& flags, ImageInputFlags* images);
 
-// Declares --gpu, --tf32, --deterministic and --gpu_cache of verbs that compute.
+// Declares --gpu, --tf32, --deterministic and --gpu_cache, for verbs that compute.
 void DeclareDevice(FlagSet& flags, DeviceOptions* device);
 
 }  // namespace trainer

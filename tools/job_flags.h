@@ -1,5 +1,5 @@
 #pragma once
-// Flags of the verbs that print batch scripts: `job` and `sweep`.
+// Declares flags of the verbs that print batch scripts: `job` and `sweep`.
 
 #include <initializer_list>
 #include <span>
@@ -26,8 +26,8 @@ std::vector<std::string> CommandWords(const std::string& verb, std::span<const F
                                       std::initializer_list<std::string_view> repeated,
                                       const Flags& flags);
 
-// Throws kUsage if one of `words`, the flags of a command line, works with other batch systems than
-// `system` only.
+// Throws kUsage if one of `words`, the flags of a command line, only works with batch systems other
+// than `system`.
 void RequireFlagsOfSystem(const std::string& system, const std::vector<std::string>& words);
 
 }  // namespace trainer

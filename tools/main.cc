@@ -1,4 +1,4 @@
-// The program.
+// Implements the command line program.
 
 #include "main.h"
 
@@ -28,8 +28,8 @@
 
 namespace trainer {
 
-// Returns the text of tools/help/<name>.txt, or "" if the file does not exist. CMake writes its
-// source.
+// Returns the text of tools/help/<name>.txt, or "" if the file does not exist. CMake generates its
+// definition.
 std::string_view HelpFile(std::string_view name);
 
 namespace {
@@ -43,7 +43,7 @@ bool ReaderHasLeft() {
 // Parses and runs the command, and prints help if it asks for that. Returns the verb's exit code.
 // Throws the verb's errors, and kIo if the standard output fails while its reader still waits.
 int Run(const std::vector<std::string>& arguments) {
-  std::signal(SIGPIPE, SIG_IGN);  // of every output, help too
+  std::signal(SIGPIPE, SIG_IGN);  // applies to every output, also to help
   VerbRegistry::Get().SetHelpFiles(HelpFile);
   const Command command = ParseCommand(arguments);
   int code = 0;
@@ -62,7 +62,7 @@ int Run(const std::vector<std::string>& arguments) {
 
 // Prints an error to stderr, after the rank's number if there are several ranks.
 void PrintError(const std::string& message) {
-  constexpr size_t kLongest = 4000;  // names from files have no limit of their own
+  constexpr size_t kLongest = 4000;  // names from files have no length limit
   std::fprintf(stderr, "%s %s%s%s\n", Painted(Color::kRed, "error:", STDERR_FILENO).c_str(),
                RankPrefix().c_str(), message.substr(0, kLongest).c_str(),
                message.size() > kLongest ? "..." : "");

@@ -8,7 +8,7 @@
 namespace trainer {
 namespace {
 
-constexpr char kAnyGpu[] = "any";  // --gpu alone
+constexpr char kAnyGpu[] = "any";  // --gpu without a value
 
 // Returns whether --gpu names GPUs of this machine ("0", "0,1", "all") rather than a size.
 bool IsGpuNumber(const std::string& text) {

@@ -1,5 +1,5 @@
 #pragma once
-// --gpu and --limit of a plan: the device that it is made for, and its memory.
+// Reads --gpu and --limit of a plan: the device that it is made for, and its memory.
 
 #include <memory>
 #include <string>
@@ -11,7 +11,7 @@
 namespace trainer {
 
 struct PlanTargetFlags {
-  std::string gpu, limit;  // "" without the flag
+  std::string gpu, limit;  // "" if the flag is not given
 };
 // Declares --gpu=SIZE|ID and --limit=SIZE.
 void DeclarePlanTarget(FlagSet& flags, PlanTargetFlags* target);

@@ -1,5 +1,5 @@
 #pragma once
-// Flags of verbs that train. Each function declares them for variables of the verb.
+// Declares flags of verbs that train. Each function binds them to variables of the verb.
 
 #include <string>
 

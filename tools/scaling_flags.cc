@@ -9,8 +9,8 @@
 namespace trainer {
 namespace {
 
-// Sets the GPU or the milliseconds that --compute names; neither if it is empty. Throws kUsage for
-// any other text.
+// Sets the GPU or the milliseconds that --compute gives, or neither if it is empty. Throws kUsage
+// for any other text.
 void SetCompute(const std::string& compute, ScalingRequest* request) {
   request->gpu = FindGpu(compute);
   if (request->gpu != nullptr || compute.empty()) return;

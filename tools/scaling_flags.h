@@ -1,5 +1,5 @@
 #pragma once
-// The flags of `trainer plan --ranks`.
+// Declares the flags of `trainer plan --ranks`.
 
 #include <string>
 #include <vector>
@@ -9,7 +9,7 @@
 
 namespace trainer {
 
-// The values of the flags with the same names.
+// Holds the values of the flags with the same names.
 struct ScalingFlags {
   std::string ranks, link = "10GbE", compute, jitter;
   int ranks_per_node = 1, iterations = 10, bucket_size = 0;
@@ -22,7 +22,7 @@ void DeclareScaling(FlagSet& flags, ScalingFlags* scaling);
 std::vector<int> ParseRankCounts(const std::string& list);
 
 // Parses the texts of the flags and looks up the network and the GPU that they name. Throws kUsage
-// for values that make no sense.
+// for invalid values.
 ScalingRequest MakeScalingRequest(const ScalingFlags& scaling);
 
 }  // namespace trainer

@@ -10,7 +10,7 @@
 
 namespace trainer {
 
-// The flags with which `trainer predict` reads a table.
+// Holds the flags with which `trainer predict` reads a table.
 struct TableFlags {
   std::string like;
   std::string bad_records = "stop";
@@ -19,8 +19,8 @@ struct TableFlags {
 // Declares --like and --bad_records.
 void DeclareTable(FlagSet& flags, TableFlags* table);
 
-// Whether `words` is a table: a file with the name of one, or any file if --like is given. Throws
-// kUsage for --like with several files or with none.
+// Returns whether `words` is a table: a file with a table's name, or any file if --like is given.
+// Throws kUsage for --like with several files or with none.
 bool NamesTable(const std::vector<std::string>& words, const TableFlags& table);
 
 // Loads the weights, prints the answers for the table or writes them to options.out, and logs what

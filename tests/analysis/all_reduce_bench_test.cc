@@ -1,4 +1,4 @@
-// The benchmark of all-reduces, on ranks that are processes.
+// Tests the benchmark of all-reduces, on ranks that are processes.
 
 #include "trainer/analysis/communication/all_reduce_bench.h"
 
@@ -16,7 +16,7 @@ namespace {
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-// Throws in the process of a rank, where a failed expectation would go unnoticed.
+// Throws in the process of a rank, where a failed expectation would be lost.
 void Require(bool condition, const char* what) {
   if (!condition) throw Error(ErrorCode::kInternal, what);
 }

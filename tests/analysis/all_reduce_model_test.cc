@@ -1,4 +1,4 @@
-// How long sums over ranks take in the model, against numbers worked out by hand.
+// Compares predicted times of sums over ranks with values worked out by hand.
 
 #include "scaling/all_reduce_model.h"
 
@@ -33,7 +33,7 @@ TEST(AllReduceTimeTest, OfTwoMachinesIsTwoHalvesEachWay) {
 
 TEST(AllReduceTimeTest, OfFewNumbersIsOneStepWithAllOfThem) {
   EXPECT_NEAR(PredictAllReduce(Machines(2), 4).Total(), 1e-3 + 4 / 1e8, kClusterTiny);
-  // 16 KiB to each of three others, with two messages more.
+  // Each rank sends 16 KiB to three others, with two extra messages.
   EXPECT_NEAR(PredictAllReduce(Machines(4), 16384).Total(), 1e-3 + 2e-5 + 3 * 16384 / 1e8,
               kClusterTiny);
 }
@@ -55,17 +55,17 @@ TEST(AllReduceTimeTest, OfHalvedNumbersSendsHalfTheBytes) {
 }
 
 TEST(AllReduceTimeTest, InOneMachineIsItsMemorysTime) {
-  // Two stages; two ranks read and write 1 MiB each.
+  // The sum has two stages, in which two ranks read and write 1 MiB each.
   EXPECT_NEAR(PredictAllReduce(Machines(2, 2), 1 << 20).Total(), 2e-5 + 4.0 * 1048576 / 1e10,
               kClusterTiny);
-  // Mailboxes: one stage.
+  // Mailboxes need one stage.
   EXPECT_NEAR(PredictAllReduce(Machines(4, 4), 400).Total(), 1e-5 + 8 * 400 / 1e10, kClusterTiny);
 }
 
 TEST(AllReduceTimeTest, OfSeveralRanksOnEachMachineAddsBoth) {
   const AllReduceTime time = PredictAllReduce(Machines(4, 2), 1 << 20);
   EXPECT_NEAR(time.inside, 2e-5 + 4.0 * 1048576 / 1e10, kClusterTiny);
-  // Two lanes of half the numbers each, which share the machine's link.
+  // The sum has two lanes of half the values each, which share the machine's link.
   EXPECT_NEAR(time.between, 2 * (1e-3 + 524288 / 1e8), kClusterTiny);
 }
 
@@ -77,8 +77,8 @@ TEST(AllReduceTimeTest, OfGpusSendsAllButTheOwnShareTwice) {
 }
 
 TEST(BucketTest, IsWhatARunChooses) {
-  // 8 times the latency times the speed of 1 MiB: 8 * 1.00004 ms * 83.98 MB/s = 671,860, rounded up
-  // to 11 times 64 KiB.
+  // The bucket is 8 times the latency times the speed of 1 MiB: 8 * 1.00004 ms * 83.98 MB/s =
+  // 671,860, rounded up to 11 times 64 KiB.
   EXPECT_EQ(ChooseBucketBytes(Machines(2)), 11u * 65536);
 }
 

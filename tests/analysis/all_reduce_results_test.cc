@@ -1,4 +1,4 @@
-// The file that bench-comm writes and plan reads.
+// Tests the file that bench-comm writes and plan reads.
 
 #include "trainer/analysis/communication/all_reduce_results.h"
 

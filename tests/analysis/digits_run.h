@@ -1,5 +1,5 @@
 #pragma once
-// A DigitsJob that is loaded in the test's process.
+// Provides a DigitsJob that the test's process loads.
 
 #include <string>
 #include <vector>
@@ -12,10 +12,10 @@
 
 namespace trainer {
 
-// Names its data by absolute paths, since the library is called from any working directory.
+// Gives absolute paths to its data, because tests call the library from any working directory.
 class DigitsRun : public DigitsJob {
  public:
-  // The weights of the net, 784 * 10 + 10, padded.
+  // The net has 784 * 10 + 10 weights, padded.
   static constexpr size_t kWeightBytes = 7856 * sizeof(float);
 
   DigitsRun() {
@@ -25,21 +25,21 @@ class DigitsRun : public DigitsJob {
     solver = Edited(solver, "\"snap\"", "\"" + folder() / "snap" + "\"");
   }
 
-  // The solver of the files, with changes such as "base_lr=0.1".
+  // Loads the solver of the files, with changes such as "base_lr=0.1".
   SolverSpec Load(const std::vector<std::string>& changes = {}) const {
     Write();
     Overrides overrides(changes);
     return LoadSolver(folder() / "solver.prototxt", {}, &overrides);
   }
 
-  // Only the net.
+  // Loads the net only.
   NetSpec LoadNet(const std::vector<std::string>& changes = {}) const {
     Overrides overrides(changes);
     return trainer::LoadNet(folder().Write("net.prototxt", net), &overrides);
   }
 };
 
-// Convolutions in a chain, whose outputs take most of the memory of the run.
+// Adds a chain of convolutions, whose outputs take most of the memory of the run.
 inline std::string WithConvolutions(const std::string& net, int outputs) {
   std::string layers, from = "data";
   for (const char* name : {"c1", "c2", "c3", "c4", "c5", "c6"}) {

@@ -11,7 +11,7 @@ using testing::Field;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-// Fast enough for a net that takes 1000 records per second.
+// Returns an input that is fast enough for a net that takes 1000 records per second.
 InputProfile Fast() {
   InputProfile facts;
   facts.path = "train_lmdb";
@@ -83,7 +83,7 @@ TEST(InputAdviceTest, ASetThatTheMemoryCannotHoldIsReadFromTheDiskInEveryEpoch) 
   facts.bytes = uint64_t{100} << 30;
   facts.cold = 250;
   EXPECT_THAT(AdviceTexts(facts), ElementsAre(HasSubstr("do not fit into the 8192 MiB")));
-  facts.cold = 2000;  // and that is fast enough
+  facts.cold = 2000;  // fast enough
   EXPECT_THAT(AdviceTexts(facts), IsEmpty());
 }
 

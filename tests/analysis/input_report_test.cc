@@ -1,4 +1,4 @@
-// How fast the data of a training net is read and consumed.
+// Tests the report of how fast the data of a training net is read and consumed.
 
 #include "trainer/analysis/input/input_report.h"
 

@@ -1,4 +1,4 @@
-// Iterations of several ranks in the model, against timelines drawn by hand.
+// Compares predicted iterations of several ranks with timelines drawn by hand.
 
 #include "scaling/iteration_model.h"
 
@@ -11,9 +11,9 @@ namespace trainer {
 namespace {
 
 constexpr double kStepTiny = 1e-9;
-constexpr double kFour = 4 / 1e6;  // seconds of a sum of one number between the machines below
+constexpr double kFour = 4 / 1e6;  // seconds to sum one value between the machines below
 
-// No latency; a sum of x bytes takes x / 1e6 seconds (two steps of half the bytes).
+// The link has no latency, so a sum of x bytes takes x / 1e6 seconds (two steps of half the bytes).
 ClusterModel TwoMachines() {
   ClusterModel cluster;
   cluster.ranks = 2;
@@ -21,7 +21,7 @@ ClusterModel TwoMachines() {
   return cluster;
 }
 
-// 1 s forward, 2 s backward, 0.5 s update; two slices of 1 MB, ready in the middle and at the end.
+// Forward takes 1 s, backward 2 s, update 0.5 s; two 1 MB slices are ready midway and at the end.
 IterationProfile Work() {
   IterationProfile work;
   work.forward = 1;
@@ -79,7 +79,7 @@ TEST(IterationModelTest, SendsOneBucketAfterTheOther) {
 TEST(IterationModelTest, ComputesSlowerWhileItSends) {
   ClusterModel cluster = TwoMachines();
   cluster.overlap_cost = 0.25;
-  // The bucket takes 1 s, in which 0.75 s of backward are done; 0.25 s are left.
+  // The bucket takes 1 s, during which 0.75 s of backward are done; 0.25 s are left.
   const IterationPrediction step = PredictIteration(Work(), cluster, {.bucket_bytes = 500'000});
   EXPECT_NEAR(step.end, 3.25, kStepTiny);
   EXPECT_NEAR(step.seconds, 4.75 + 2 * kFour, kStepTiny);
@@ -91,12 +91,12 @@ TEST(IterationModelTest, ComputesSlowerWhileItSends) {
 TEST(IterationModelTest, HidesNothingInOneMachine) {
   ClusterModel cluster = TwoMachines();
   cluster.ranks_per_machine = 2;
-  cluster.inside = {0, 1e7};  // 1 MB: 0.4 s
+  cluster.inside = {0, 1e7};  // 1 MB takes 0.4 s
   const IterationPrediction step = PredictIteration(Work(), cluster, {.bucket_bytes = 500'000});
   EXPECT_NEAR(step.buckets[0].end, 2.4, kStepTiny);
   EXPECT_NEAR(step.end, 3.8, kStepTiny);
   EXPECT_NEAR(step.exposed, 0.8 + 2 * 16 / 1e7, kStepTiny);
-  cluster.inside.by_gpus = true;  // 2 * 1 MB / 2: 0.1 s, during backward
+  cluster.inside.by_gpus = true;  // 2 * 1 MB / 2 takes 0.1 s, during backward
   EXPECT_NEAR(PredictIteration(Work(), cluster, {.bucket_bytes = 500'000}).exposed, 0.1 + 2 * 4e-7,
               kStepTiny);
 }

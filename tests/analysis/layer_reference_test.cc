@@ -1,4 +1,4 @@
-// The reference of layer types.
+// Tests the reference of layer types.
 
 #include "trainer/analysis/summary/layer_reference.h"
 
@@ -56,7 +56,7 @@ TEST(LayerReferenceTest, NamesTheNearestType) {
   EXPECT_THAT(message, HasSubstr("Did you mean 'Pooling'?"));
 }
 
-// What config knows from the type and the fields, compared with what the layers declare.
+// Compares HasWeights, which reads the type and fields, with the weights that the layers declare.
 TEST(LayerReferenceTest, HasWeightsKnowsEveryType) {
   for (const auto& [type, doc] : LayerDocs()) {
     if (type.starts_with("Test")) continue;  // only tests register these types

@@ -1,4 +1,4 @@
-// How long transfers take in the model, against numbers worked out by hand.
+// Compares predicted transfer times with values worked out by hand.
 
 #include "trainer/analysis/scaling/link_model.h"
 
@@ -26,7 +26,7 @@ TEST(LinkModelTest, JoinsMeasuredTimesByStraightLines) {
   EXPECT_NEAR(link.Seconds(0, 1), 10e-6, kLinkTiny);
   EXPECT_NEAR(link.Seconds(500, 1), 15e-6, kLinkTiny);
   EXPECT_NEAR(link.Seconds(2500, 1), 30e-6, kLinkTiny);
-  EXPECT_NEAR(link.Seconds(7000, 1), 60e-6, kLinkTiny);  // beyond the last one at its rate
+  EXPECT_NEAR(link.Seconds(7000, 1), 60e-6, kLinkTiny);  // extrapolated at the last rate
   EXPECT_NEAR(link.BytesPerSecond(), 150e6, 1);
 }
 

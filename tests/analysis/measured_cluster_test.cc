@@ -1,4 +1,4 @@
-// The model of a cluster that takes the times that bench-comm measured.
+// Tests the cluster model that uses the times that bench-comm measured.
 
 #include "scaling/measured_cluster.h"
 

@@ -1,4 +1,4 @@
-// The memory of a run value by value.
+// Tests the memory of a run, value by value.
 
 #include "trainer/analysis/memory/memory_breakdown.h"
 

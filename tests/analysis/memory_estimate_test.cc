@@ -1,4 +1,4 @@
-// The estimates of a run's memory: what a plan says before the run is what the solver then holds.
+// Tests memory estimates: what a plan says before the run equals what the solver then holds.
 
 #include "trainer/analysis/memory/memory_estimate.h"
 
@@ -39,7 +39,7 @@ std::map<std::string, size_t> Planned(const SolverSpec& spec, const Device& devi
   return BytesByKey(EstimateMemory(spec, device).Items(UnlimitedRoom(device)));
 }
 
-// Counted from the nets of a solver that is ready to train.
+// Counts the memory of a solver that is ready to train.
 std::map<std::string, size_t> Built(const SolverSpec& spec, const Device& device) {
   SolverOptions options;
   options.saves = false;
@@ -48,7 +48,7 @@ std::map<std::string, size_t> Built(const SolverSpec& spec, const Device& device
   return BytesByKey(EstimateMemory(spec, solver).Items(UnlimitedRoom(device)));
 }
 
-// The solver files of models/, as paths in that folder.
+// Returns the solver files of models/, as paths relative to that folder.
 std::vector<std::string> SolverFiles() {
   std::set<std::string> files;
   const std::filesystem::path models = SourceFolder() + "/models";
@@ -57,14 +57,14 @@ std::vector<std::string> SolverFiles() {
     for (const auto& file : std::filesystem::directory_iterator(folder)) {
       const std::string name = file.path().filename().string();
       if (!name.starts_with("solver") || !name.ends_with(".prototxt")) continue;
-      if (folder.path().filename() == "neural_style") continue;  // reads images of the user
+      if (folder.path().filename() == "neural_style") continue;  // needs the user's images
       files.insert(std::filesystem::relative(file.path(), models).string());
     }
   }
   return {files.begin(), files.end()};
 }
 
-// Ten images of zeros that the data layer of the model reads.
+// Writes ten zero images for the data layer of the model.
 std::string WriteZeros(const std::string& model, const LayerSpec& layer, const TempFolder& folder) {
   caffe::Datum datum;
   const int crop = static_cast<int>(layer.proto().transform_param().crop_size());
@@ -82,7 +82,7 @@ std::string WriteZeros(const std::string& model, const LayerSpec& layer, const T
   return path;
 }
 
-// The list of a set of four records, made from a text.
+// Writes a set of four records from a text, and returns its list.
 std::string WriteTextSet(const TempFolder& folder) {
   std::string list = folder / "text.txt";
   if (std::filesystem::exists(list)) return list;
@@ -94,8 +94,8 @@ std::string WriteTextSet(const TempFolder& folder) {
   return list;
 }
 
-// Reads batches of 4 of these records, and has small inner products, whose weights take seconds to
-// fill and half a GiB.
+// Makes the nets read batches of 4 such records, and shrinks large inner products, whose weights
+// take half a GiB and seconds to fill.
 void MakeSmall(const std::string& model, const TempFolder& folder, SolverSpec* spec) {
   for (NetSpec& net : spec->nets) {
     for (LayerSpec& layer : net.layers) {
@@ -104,7 +104,7 @@ void MakeSmall(const std::string& model, const TempFolder& folder, SolverSpec* s
         proto.mutable_inner_product_param()->set_num_output(32);
       }
       for (caffe::BlobShape& marks : *proto.mutable_dummy_data_param()->mutable_shape()) {
-        if (layer.type() == "DummyData") marks.set_dim(1, 4);  // of the LSTM's sequences
+        if (layer.type() == "DummyData") marks.set_dim(1, 4);  // the LSTM's sequences
       }
       if (layer.type() == "HDF5Data") {
         proto.mutable_hdf5_data_param()->set_source(WriteTextSet(folder));
@@ -129,7 +129,7 @@ INSTANTIATE_TEST_SUITE_P(Of, ModelMemoryTest, testing::ValuesIn(SolverFiles()),
                          });
 
 TEST_P(ModelMemoryTest, ThePlanCountsWhatTheSolverHolds) {
-  const ScopedCurrentFolder sources(SourceFolder());  // which the files' paths begin at
+  const ScopedCurrentFolder sources(SourceFolder());  // the files have paths relative to it
   const TempFolder folder;
   SolverSpec spec = LoadSolver(Join(SourceFolder(), "/models/", GetParam()));
   MakeSmall(GetParam().substr(0, GetParam().find('/')), folder, &spec);
@@ -211,7 +211,7 @@ TEST_F(RuleMemoryTest, ARankHoldsTheSumsOfItsOwnVirtualRanks) {
   }
 }
 
-// No snapshot and no rule state has them.
+// Neither snapshots nor rule states contain these weights.
 TEST_F(RuleMemoryTest, CountsWeightsThatOnlyATestNetHas) {
   const auto before = Count("momentum: 0.9");
   DigitsRun run;
@@ -229,7 +229,7 @@ layer { name: "end" type: "Silence" bottom: "more" include { phase: TEST } }
   }
 }
 
-// Batches of 16 of 40 records: the last one of an exact pass has a net of its own.
+// The 40 records make batches of 16, so the last batch of an exact pass needs its own net.
 TEST_F(RuleMemoryTest, CountsTheLastBatchOfAnExactTestPass) {
   DigitsRun run;
   const size_t whole = Planned(run.Load(), *device_).at("values");

@@ -1,4 +1,4 @@
-// Whether runs fit into memory, and what of it their activations may take.
+// Tests whether runs fit into memory, and how much their activations may take.
 
 #include "trainer/analysis/memory/memory_fit.h"
 
@@ -38,7 +38,7 @@ TEST(MemoryFitTest, ComparesTheItemsWithTheRoomAndNamesABatch) {
               AllOf(HasSubstr("\"fits\": false"), HasSubstr("\"batch_that_fits\": 8")));
 }
 
-// On a GPU that is not there.
+// The GPU need not exist.
 TEST(MemoryFitTest, TheBatchThatItNamesFits) {
   const DigitsRun run;
   const std::unique_ptr<Device> device = MakeMetaDevice();
@@ -54,7 +54,7 @@ TEST(MemoryFitTest, TheBatchThatItNamesFits) {
   EXPECT_FALSE(fit(static_cast<int64_t>(1.1 * most)).fits);
 }
 
-// Sixteen numbers that no GPU holds: planning takes no memory.
+// No GPU could hold this batch, but planning takes no memory.
 TEST(MemoryFitTest, ABatchOfMillionsIsPlanned) {
   const DigitsRun run;
   const std::unique_ptr<Device> device = MakeMetaDevice();

@@ -1,4 +1,4 @@
-// The memory that a run may use, from the texts of flags and from the machine.
+// Tests the memory that a run may use, from the texts of flags and from the machine.
 
 #include "trainer/analysis/memory/memory_room.h"
 

@@ -1,4 +1,4 @@
-// A net drawn as a graph.
+// Tests the drawing of a net as a graph.
 
 #include "trainer/analysis/summary/net_graph.h"
 
@@ -42,7 +42,7 @@ TEST(NetGraphTest, DrawsSvgAndDot) {
   EXPECT_THAT(dot, HasSubstr("n0 -> n2 [label=\"label\"];"));
 }
 
-// Two edges cross the row of a wide box: each is vertical there, in a column of its own.
+// Two edges cross the row of a wide box. Each is vertical there, in its own column.
 TEST(NetGraphTest, LeadsEdgesAroundBoxes) {
   const std::string svg = GraphOf(NetFromText(R"(
     layer { name: "in" type: "Input" top: "in" input_param { shape { dim: 1 dim: 4 } } }
@@ -77,7 +77,7 @@ TEST(NetGraphTest, KnowsTheEndingsOfItsFormats) {
   for (const char* path : {"a.gif", "svg", "a.svg.gz", ""}) EXPECT_FALSE(IsGraphFile(path)) << path;
 }
 
-// A fake `dot` writes what it was asked for.
+// A fake `dot` writes its arguments.
 TEST(NetGraphTest, GraphvizDrawsPngAndWithoutItTheDotFileStays) {
   const DigitsRun run;
   const TempFolder bin;

@@ -1,4 +1,4 @@
-// The times of a net's layers, and how they are printed.
+// Tests the times of a net's layers, and how they are printed.
 
 #include "trainer/analysis/timing/net_profile.h"
 
@@ -31,7 +31,7 @@ bool Contains(const std::string& text, const std::string& pattern) {
   return std::regex_search(text, std::regex(pattern));
 }
 
-// The first group of every match.
+// Returns the first group of every match.
 std::vector<double> NumbersIn(const std::string& text, const std::string& pattern) {
   std::vector<double> numbers;
   const std::regex regex(pattern);
@@ -68,7 +68,7 @@ TEST(NetProfileTest, PrintsLayersAndTotalsOfANet) {
   for (const char* row : {"forward", "backward", "forward and backward", "waiting for data"}) {
     EXPECT_THAT(text, HasSubstr(std::string("\n") + row + " "));
   }
-  // GFLOP/s, GB/s and the percentage of the peak, each forward and backward.
+  // The columns are GFLOP/s, GB/s and the percentage of the peak, each forward and backward.
   EXPECT_TRUE(Contains(text, R"(\nlayer +GFLOP/s +bwd +GB/s +bwd +peak +bwd\n)"
                              R"((digits .*\n)?ip( +\d+\.\d){4}( +(\d+\.\d%|cache|fewer)){2}\n)"))
       << text;
@@ -79,7 +79,7 @@ TEST(NetProfileTest, PrintsLayersAndTotalsOfANet) {
   EXPECT_THAT(text, HasSubstr("\nImplementations: 'onednn ...' is a kernel of oneDNN"));
 }
 
-// 16 images of 784 pixels, 10 outputs with a bias: numbers by hand.
+// The figures of 16 images of 784 pixels and 10 outputs with a bias are worked out by hand.
 TEST(NetProfileTest, GivesAllFiguresAsJson) {
   const std::string text = ToJson(ProfileSolverOf(DigitsRun())).ToString();
   EXPECT_THAT(text, StartsWith("{\n  \"net\": \"small\",\n  \"iterations\": 2,\n"));
@@ -155,12 +155,12 @@ TEST(NetProfileTest, TotalsAreTheSumsOfTheLayersAndNoPeakIsAboveAHundred) {
   ASSERT_THAT(layers, SizeIs(3)) << text;
   const std::vector<double> whole = NumbersIn(text, R"(\nforward +\S+ +(\d+\.\d+))");
   ASSERT_THAT(whole, SizeIs(1)) << text;
-  EXPECT_NEAR(layers[0] + layers[1] + layers[2], whole[0], 0.0021);  // each is rounded
+  EXPECT_NEAR(layers[0] + layers[1] + layers[2], whole[0], 0.0021);  // each time is rounded
   EXPECT_THAT(NumbersIn(text, R"((\d+\.\d)%)"), Each(Le(100)));
 }
 
-// A ReLU that the convolution computes has no time of its own. Winograd's convolutions have no
-// percentage of the peak, since they compute fewer products.
+// A ReLU that the convolution computes has no separate time. Winograd convolutions compute fewer
+// products, so they have no percentage of the peak.
 TEST(NetProfileTest, NamesTheLayerThatComputesAFusedOneAndReportsNoRateAboveThePeak) {
   DigitsRun run;
   run.net = Edited(run.net, R"(layer {
@@ -180,8 +180,8 @@ layer { name: "ip" type: "InnerProduct" bottom: "conv2")");
   EXPECT_THAT(NumbersIn(text, row), Each(Le(peak + 0.1))) << text;
 }
 
-// Two images: conv in two groups with stride 2, (4, 8, 8) -> (6, 4, 4); an in-place ReLU; pooling
-// to (6, 2, 2); ip, 24 -> 5.
+// The net has two images: conv in two groups with stride 2, (4, 8, 8) -> (6, 4, 4); an in-place
+// ReLU; pooling to (6, 2, 2); ip, 24 -> 5.
 constexpr char kFourLayers[] = R"(
 layer { name: "data" type: "DummyData" top: "x" top: "label"
   dummy_data_param { shape { dim: 2 dim: 4 dim: 8 dim: 8 } shape { dim: 2 } } }
@@ -195,7 +195,7 @@ layer { name: "ip" type: "InnerProduct" bottom: "p" top: "z"
 layer { name: "loss" type: "SoftmaxWithLoss" bottom: "z" bottom: "label" top: "loss" }
 )";
 
-// The profile of one pass without fusion.
+// Returns the profile of one pass without fusion.
 NetProfile ProfileOfText(const std::string& text) {
   const std::unique_ptr<Device> device = MakeCpuDevice();
   ProfileOptions options;
@@ -216,9 +216,9 @@ TEST(NetProfileTest, CountsTheWorkOfEachLayer) {
   const std::vector<LayerProfile> layers = ProfileOfText(kFourLayers).layers;
   ASSERT_THAT(layers, SizeIs(6));
   ExpectCost(layers[1].forward_cost, kConvFlops, kX + kY + kConv);
-  ExpectCost(layers[1].backward_cost, kConvFlops, kX + kY + kConv);  // no gradient of x
+  ExpectCost(layers[1].backward_cost, kConvFlops, kX + kY + kConv);  // without the gradient of x
   ExpectCost(layers[2].forward_cost, 0, 2 * kY);
-  ExpectCost(layers[2].backward_cost, 0, 3 * kY);  // two gradients, and the output
+  ExpectCost(layers[2].backward_cost, 0, 3 * kY);  // two gradients and the output
   ExpectCost(layers[3].forward_cost, 0, kY + kP);
   ExpectCost(layers[3].backward_cost, 0, kY + kP);
   ExpectCost(layers[4].forward_cost, kIpFlops, kP + kZ + kIp);

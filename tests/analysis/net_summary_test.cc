@@ -1,4 +1,4 @@
-// The layers of a net with shapes, parameters, work and memory.
+// Tests the table of a net's layers with shapes, parameters, work and memory.
 
 #include "trainer/analysis/summary/net_summary.h"
 
@@ -31,7 +31,7 @@ bool HasRow(const std::string& text, const std::string& pattern) {
 TEST(NetSummaryTest, PrintsShapesParametersAndWork) {
   const std::string text = ToText(Summarize(DigitsRun()));
   EXPECT_THAT(text, StartsWith("small: 3 layers\n"));
-  // 784 * 10 weights and 10 biases; 16 * 784 * 10 multiply-adds; 160 floats.
+  // The layer has 784 * 10 weights and 10 biases, 16 * 784 * 10 multiply-adds, and 160 floats.
   EXPECT_TRUE(HasRow(text, R"(ip +InnerProduct +16x10 +7850 +0\.25 +640\n)")) << text;
   EXPECT_TRUE(HasRow(text, R"(together +7850 +0\.25)")) << text;
 }

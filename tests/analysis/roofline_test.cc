@@ -1,4 +1,4 @@
-// Layers compared with the peak of a machine, in numbers worked out by hand.
+// Compares layers with the peak of a machine, in figures worked out by hand.
 
 #include "timing/roofline.h"
 
@@ -9,7 +9,7 @@ namespace {
 
 using Kind = RooflineFraction::Kind;
 
-// 100 GFLOP/s and 10 GB/s: 1 GFLOP takes 10 ms, 1 GB takes 100 ms.
+// At 100 GFLOP/s and 10 GB/s, 1 GFLOP takes 10 ms and 1 GB takes 100 ms.
 constexpr MachinePeak kPeak{100, 10};
 
 TEST(RooflineTest, ComparesTheSlowerOfProductsAndMemoryWithTheTime) {

@@ -1,4 +1,4 @@
-// How fast several ranks train a net, from measured, given and estimated work.
+// Tests how fast several ranks train a net, with measured, given and estimated work.
 
 #include "trainer/analysis/scaling/scaling_report.h"
 
@@ -54,7 +54,7 @@ TEST(ScalingReportTest, PredictsFromWhatIsMeasuredHere) {
   ExpectLinesOf80(text);
 }
 
-// 7,840 weights and 10 biases, padded to 16, are 31,424 bytes: after backward, two steps of a half
+// 7,840 weights and 10 biases, padded to 16, take 31,424 bytes: after backward, two steps of a half
 // each at 50 us and 117.7 MB/s. The sums of the loss and of requests are one step of 4 bytes each.
 TEST(ScalingReportTest, PredictsTheTimeThatAHandComputes) {
   ScalingRequest request = RequestFor({2}, "1GbE");

@@ -1,4 +1,4 @@
-// The reference of update rules and solver fields.
+// Tests the reference of update rules and solver fields.
 
 #include "trainer/analysis/summary/solver_reference.h"
 

@@ -1,4 +1,4 @@
-// The memory of the ranks of a pipeline.
+// Tests the memory of the ranks of a pipeline.
 
 #include "trainer/analysis/memory/stage_memory.h"
 
@@ -32,7 +32,7 @@ class StageMemoryTest : public testing::Test {
   SolverSpec spec_;
 };
 
-// Batches of 16 in parts of 2, from four stages on of 1.
+// Batches of 16 are split into parts of 2, or into parts of 1 with four stages.
 TEST_F(StageMemoryTest, ComparesTheStagesWithOneRank) {
   const PipelineComparison comparison = Compare({2, 4});
   const std::string text = ToText(comparison);

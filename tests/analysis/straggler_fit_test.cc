@@ -1,4 +1,4 @@
-// How long ranks wait for the slowest, against order statistics and published rates.
+// Compares the wait for the slowest rank with order statistics and published rates.
 
 #include "scaling/straggler_fit.h"
 
@@ -10,7 +10,7 @@
 namespace trainer {
 namespace {
 
-// Expected maxima of n numbers, as in tables of normal order statistics.
+// Tables of normal order statistics give these expected maxima of n values.
 TEST(ExpectedMaxTest, EqualsPublishedOrderStatistics) {
   EXPECT_EQ(ExpectedMax(1), 0);
   EXPECT_NEAR(ExpectedMax(2), 0.56419, 1e-5);
@@ -20,14 +20,14 @@ TEST(ExpectedMaxTest, EqualsPublishedOrderStatistics) {
   EXPECT_NEAR(ExpectedMax(1000), 3.24144, 1e-5);
 }
 
-// ResNet-50: gradients of 25.6 million weights; the last stage comes first.
+// Returns ResNet-50, with gradients of 25.6 million weights; the last stage comes first.
 IterationProfile ResNet50() {
   IterationProfile work;
   work.forward = 1.0 / 3;
   work.backward = 2.0 / 3;
   work.images = 32;
-  // Weights in millions of the last layer and of the stages from the last to the first, and the
-  // share of backward's time that is then over.
+  // The first column is the weights in millions, from the last layer and stage to the first. The
+  // second is the share of the backward time that has then passed.
   const std::pair<double, double> parts[] = {{2.05, 0.01}, {14.96, 0.21}, {7.10, 0.52},
                                              {1.22, 0.78}, {0.22, 0.95},  {0.01, 1}};
   double before = 0;
@@ -42,9 +42,9 @@ IterationProfile ResNet50() {
   return work;
 }
 
-// Horovod's published images/s for ResNet-50, 32 images on each GPU. Where it does not say: 4 GPUs
-// on a machine, 25 Gbit/s between them, and buckets of the gradients that become ready in its cycle
-// of 5 ms, about a twenty-fifth of backward.
+// Horovod published images/s for ResNet-50, with 32 images on each GPU. This test assumes what it
+// does not say: 4 GPUs on a machine, 25 Gbit/s between machines, and buckets of the gradients that
+// become ready in its cycle of 5 ms, about a twenty-fifth of backward.
 TEST(StragglerFitTest, PredictsHorovodsRatesFromTheFirstTwo) {
   ClusterModel cluster;
   cluster.ranks_per_machine = 4;

@@ -26,7 +26,7 @@ TEST(TimingSamplesTest, ComputesMinimumMeanAndMedian) {
   EXPECT_EQ(SamplesOf({4, 1, 10, 6}).Median(), 5);
 }
 
-// The pairs of 1, 2 and 6 have the maxima 2, 6 and 6: 14/3 on average, and the mean is 3.
+// The pairs of 1, 2 and 6 have the maxima 2, 6 and 6, which are 14/3 on average; the mean is 3.
 TEST(TimingSamplesTest, TheLargerOfTwoExceedsTheMean) {
   EXPECT_NEAR(SamplesOf({6, 1, 2}).ExcessOfTwo(), 14.0 / 3 - 3, 1e-12);
   EXPECT_EQ(SamplesOf({6}).ExcessOfTwo(), 0);

@@ -1,4 +1,4 @@
-// Plans allocate when they are made, never when they are called.
+// Checks that plans allocate memory only when they are created, never when they are called.
 
 #include <gtest/gtest.h>
 
@@ -33,7 +33,7 @@ void operator delete[](void* memory, size_t) noexcept { std::free(memory); }
 namespace trainer {
 namespace {
 
-// The allocations of the second of two equal calls: the first may build what a library builds once.
+// Counts allocations of the second equal call, because the first may create what a library caches.
 template <class F>
 int AllocationsOf(F call) {
   call();

@@ -118,7 +118,7 @@ class DefinedAttention {
   std::vector<float> log_sums_;  // in the order of the calls of Normalize
 };
 
-// The results of a plan; the arrays hold NaN before it writes them.
+// Runs a plan and keeps its results. The arrays hold NaN until the plan writes them.
 struct AttentionResults {
   Values out, log_sums, dqkv;
 
@@ -149,7 +149,7 @@ TEST_P(AttentionPlanTest, MatchesTheDefinition) {
   ExpectClose(got.dqkv, Values::Of(packed, want.Backward(dout)), 1e-5f, "dqkv");
 }
 
-// The lengths fill one block or several; the heads have up to 64, up to 128, or more numbers.
+// The lengths fill one block or several; a head has up to 64, up to 128, or more elements.
 INSTANTIATE_TEST_SUITE_P(
     Of, AttentionPlanTest,
     testing::Values(AttentionDesc{1, 1, 1, 1}, AttentionDesc{2, 5, 3, 4},
@@ -163,7 +163,7 @@ INSTANTIATE_TEST_SUITE_P(
     });
 
 TEST(AttentionTest, LargeScoresStayFinite) {
-  // Scores of up to 1e6, whose maximum rises from block to block of keys.
+  // The scores reach 1e6, and their maximum rises from one block of keys to the next.
   const AttentionDesc desc{1, 300, 1, 1};
   std::vector<float> numbers;
   for (int i = 0; i < 300; ++i) {

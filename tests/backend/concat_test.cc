@@ -9,8 +9,8 @@
 namespace trainer {
 namespace {
 
-// Of `blocks` blocks and parts of these lengths, counted in numbers of `type`; part 1 is left out
-// where `leaves_out`.
+// Concatenates and splits `blocks` blocks with parts of these lengths, counted in elements of
+// `type`. If `leaves_out`, part 1 is a null pointer.
 void ExpectJoinedAndCut(int64_t blocks, const std::vector<int64_t>& lengths, DType type,
                         bool leaves_out = false) {
   const ConcatDesc desc = {SizeOf(type), blocks, lengths};

@@ -1,4 +1,4 @@
-// A GPU's last candidates for convolutions, where a library would be asked before them.
+// Tests the convolutions of a GPU that have the lowest priority, so a library is used before them.
 
 #include <gtest/gtest.h>
 

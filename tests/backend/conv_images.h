@@ -1,5 +1,5 @@
 #pragma once
-// Convolutions of images, for tests.
+// Provides image convolutions for tests.
 
 #include <gtest/gtest.h>
 
@@ -31,7 +31,7 @@ struct ConvCase {
 };
 inline void PrintTo(const ConvCase& c, std::ostream* out) { *out << c.name; }
 
-// The parameter's part in a test's name.
+// Returns the test name suffix of a parameter.
 inline std::string NameOfCase(const testing::TestParamInfo<std::tuple<ConvCase, DType>>& info) {
   return std::get<0>(info.param).name + std::string(NameOf(std::get<1>(info.param)));
 }

@@ -34,7 +34,7 @@ ConvDesc Depthwise(int64_t n, int64_t c, int64_t h, int64_t w, int64_t stride, i
   return ImageConv(n, c, h, w, c, 3, stride, pad, c);
 }
 
-// The rows in other steps than the columns.
+// Rows and columns differ in stride, pad and dilation.
 ConvDesc DepthwiseRectangular() {
   ConvDesc desc = Depthwise(2, 21, 13, 16, 1, 1);
   desc.stride = {3, 2};
@@ -43,7 +43,7 @@ ConvDesc DepthwiseRectangular() {
   return desc;
 }
 
-// oneDNN's bf16 weight gradient of this is wrong.
+// oneDNN computes a wrong bf16 weight gradient for this convolution.
 ConvDesc ShortInput() {
   ConvDesc desc = ImageConv(1, 4, 1, 2, 9, 1);
   desc.kernel = {1, 4};
@@ -126,7 +126,7 @@ const ConvCase kConvCases[] = {
     {"volume_groups", Volume(2)},
 };
 
-// Every plan of the device against the reference, which reads the same rounded numbers.
+// Compares every plan of the device with the reference, which reads the same rounded numbers.
 class ConvPlanTest : public testing::TestWithParam<std::tuple<ConvCase, DType>> {
  protected:
   ConvPlanTest() : desc_(std::get<0>(GetParam()).desc) {
@@ -135,7 +135,7 @@ class ConvPlanTest : public testing::TestWithParam<std::tuple<ConvCase, DType>> 
     reference_ = MakeReferenceConv(desc_);
     scratch_ = std::make_unique<GuardedBytes>(plan_->ScratchBytes());
     reference_scratch_ = std::make_unique<GuardedBytes>(reference_->ScratchBytes(), true);
-    // bf16 keeps 8 bits, f16 11, and the library rounds the weight as well.
+    // bf16 keeps 8 bits and f16 keeps 11; the library rounds the weight as well.
     bound_ = BoundOf(desc_.dtype, 2e-5f, 2e-2f);
   }
   void TearDown() override { EXPECT_TRUE(scratch_->Intact()) << plan_->kernel(); }

@@ -1,4 +1,4 @@
-// Copies between arrays whose elements lie at different distances, and between storage types.
+// Tests copies between arrays with different strides, and between storage types.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -15,7 +15,7 @@ namespace {
 
 using testing::ElementsAre;
 
-// The definition, one element after the other.
+// Copies one element after the other, by the definition.
 void PlainCopy(const CopyDesc& desc, const std::byte* from, std::byte* to) {
   for (int64_t i = 0; i < desc.Count(); ++i) {
     int64_t rest = i, source = 0, target = 0;
@@ -77,7 +77,7 @@ TEST_F(CopyTest, EveryFormEqualsTheDefinitionForElementsOfAnySize) {
     ExpectLikePlain(BlockCopy(size, 700, 64, 64, 96), 700 * 96);
     ExpectLikePlain(BlockCopy(size, 40001, 1, 2, 1), 80002);
     ExpectLikePlain(BlockCopy(size, 0, 5, 5, 5), 5);
-    // Images to row-major order and back; a window; axes in reverse.
+    // These copy images to row-major order and back, a window, and axes in reverse.
     ExpectLikePlain(CopyDesc(size).Axis(7, 630, 630).Axis(9, 1, 70).Axis(70, 9, 1), 7 * 630);
     ExpectLikePlain(CopyDesc(size).Axis(7, 630, 630).Axis(70, 1, 9).Axis(9, 70, 1), 7 * 630);
     ExpectLikePlain(CopyDesc(size).Axis(4, 600, 24).Axis(2, 60, 12).Axis(3, 4, 4).Axis(4, 1, 1),

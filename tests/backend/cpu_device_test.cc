@@ -12,7 +12,7 @@
 #include "trainer/backend/memory/library_call.h"
 #include "trainer/base/error/error.h"
 
-// Under the address sanitizer too, memory that cannot be had is a null pointer, not the end.
+// Makes failed allocations return null under the address sanitizer instead of ending the process.
 extern "C" const char* __asan_default_options() { return "allocator_may_return_null=1"; }
 
 namespace trainer {

@@ -27,7 +27,7 @@ class GemmPlanTest : public testing::TestWithParam<std::tuple<Sizes, int, DType>
     desc_.dtype = std::get<2>(GetParam());
   }
 
-  // By the definition, in double.
+  // Computes the product by its definition, in double.
   std::vector<float> Want(const Values& a, const Values& b, const Values& bias,
                           const Values& c) const {
     std::vector<float> want;

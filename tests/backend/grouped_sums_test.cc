@@ -1,4 +1,4 @@
-// Sums of functors over each channel of a view (outer, channels, inner), with long and short sums.
+// Tests sums of functors over each channel of a view (outer, channels, inner), short and long.
 
 #include "trainer/backend/loops/grouped_sums.h"
 
@@ -12,7 +12,7 @@
 namespace trainer {
 namespace {
 
-// The first sum is of the elements, the second of the elements times a factor of their coordinates.
+// Sums the elements, and the elements times a factor of their coordinates.
 struct PlaceTerms {
   const float* x;
   template <class Place>
@@ -23,7 +23,7 @@ struct PlaceTerms {
   }
 };
 
-// The elements times a factor that the terms of a channel share.
+// Multiplies the elements by a factor that the terms of a channel share.
 struct ChannelTerms {
   const float* x;
   struct OfOne {
@@ -37,7 +37,7 @@ struct ChannelTerms {
   HD OfOne OfChannel(int64_t channel) const { return {x, static_cast<float>(channel % 3)}; }
 };
 
-// Element `at` of the summed tensor. Sums of such small whole numbers are exact in any order.
+// Returns element `at` of the summed tensor. Sums of such small integers are exact in any order.
 float ElementAt(int64_t at) { return static_cast<float>(at * 7 % 5 - 2); }
 
 class GroupedSumsTest : public testing::TestWithParam<ChannelSumsDesc> {
@@ -67,8 +67,8 @@ class GroupedSumsTest : public testing::TestWithParam<ChannelSumsDesc> {
   const std::unique_ptr<Device> device_ = MakeTestDevice();
 };
 
-// On a GPU these are one block or several, one chunk or several, with a rest or without, and more
-// channels than the partial sums of two chunks have room for.
+// On a GPU these sizes give one block or several, and one chunk or several, with or without a
+// remainder. One has more channels than the partial sums of two chunks have room for.
 INSTANTIATE_TEST_SUITE_P(Of, GroupedSumsTest,
                          testing::Values(ChannelSumsDesc{1, 1, 1}, ChannelSumsDesc{0, 3, 5},
                                          ChannelSumsDesc{3, 5, 7}, ChannelSumsDesc{32, 64, 1},
@@ -109,7 +109,7 @@ TEST_P(GroupedSumsTest, AddsTwoSumsOfEachChannelUnlessTheArrayIsNull) {
   }
 }
 
-// Sums of numbers that are not whole depend on the order of the additions.
+// Sums of fractions depend on the order of the additions.
 TEST_P(GroupedSumsTest, DoNotDependOnTheNumberOfThreads) {
   std::vector<float> values = Elements();
   for (size_t i = 0; i < values.size(); ++i) values[i] /= static_cast<float>(i % 11 + 3);

@@ -1,5 +1,5 @@
-// Rows that are added to the rows of a table, within one pass of a GPU's block over the indices or
-// several, and with more columns than a block has threads.
+// Adds rows to the rows of a table. A GPU's block needs one pass over the indices or several, and
+// some rows have more columns than a block has threads.
 
 #include "trainer/backend/loops/index_add.h"
 
@@ -33,7 +33,7 @@ class IndexAddTest : public testing::TestWithParam<TableSize> {
  protected:
   IndexAddTest() {
     for (int64_t row = 0; row < rows_; ++row) {
-      // Row 11 * n + 5 has none, some appear late, and the last row's is its own.
+      // Row 11 * n + 5 has no index, some indices occur late, and only the last row has its index.
       const int64_t index = row % 11 == 5 ? -1 : row % 7 + (row > 1024 ? 5 : 0);
       index_.push_back(static_cast<int32_t>(row == rows_ - 1 ? kIndices - 1 : index));
     }

@@ -1,4 +1,4 @@
-// What kernels report of bad numbers.
+// Tests how kernels report invalid numbers.
 
 #include "trainer/backend/device/input_error.h"
 

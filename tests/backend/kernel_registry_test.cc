@@ -1,5 +1,5 @@
-// Which implementation is chosen, and what the others say. A file that adds a candidate edits no
-// list: this one adds a convolution for one odd description.
+// Tests which implementation is chosen, and the reasons that the others give. A file adds a
+// candidate without editing a list: this one adds a convolution for one unusual description.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -23,7 +23,7 @@ using testing::Not;
 using testing::StartsWith;
 using testing::ThrowsMessage;
 
-// A library's convolution, as far as its place in the list goes: y = 7.
+// The stub registers like a library's convolution, and sets y = 7.
 constexpr int64_t kStubOutputs = 4099;
 
 class StubForward final : public ConvForward {

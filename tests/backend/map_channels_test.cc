@@ -1,4 +1,4 @@
-// Four channels per thread of a GPU; a CPU leaves all tensors to other loops.
+// A thread of a GPU processes four channels; a CPU leaves all tensors to other loops.
 
 #include "trainer/backend/loops/map_channels.h"
 
@@ -17,7 +17,7 @@ struct TimesPlus {
   }
 };
 
-// Whole numbers, so that sums of products are exact. Values are from `first` on, modulo 13.
+// Returns small integers, so sums of products are exact: `first`, `first` + 1, ... modulo 13.
 std::vector<float> Numbers(int64_t count, int64_t first) {
   std::vector<float> numbers;
   for (int64_t i = 0; i < count; ++i) numbers.push_back(static_cast<float>((first + i) % 13));
@@ -26,8 +26,8 @@ std::vector<float> Numbers(int64_t count, int64_t first) {
 
 class MapChannelsTest : public testing::Test {
  protected:
-  // Expects `y`, of `channels` channels, to be Numbers(count, 1) * factors + Numbers(count, 2) *
-  // others.
+  // Expects `y`, which has `channels` channels, to equal Numbers(count, 1) * factors +
+  // Numbers(count, 2) * others.
   void ExpectResult(const std::vector<float>& y, int64_t channels) const {
     for (size_t i = 0; i < y.size(); ++i) {
       const auto c = static_cast<int64_t>(i) % channels;
@@ -72,7 +72,7 @@ TEST_F(MapChannelsTest, LeavesOtherTensorsAsTheyAre) {
 }
 
 #ifdef TRAINER_DEVICE_CODE
-// As in a tensor with more elements than two groups for each thread of the largest grid.
+// Two blocks replace the largest grid, so each thread processes more than two groups.
 TEST_F(MapChannelsTest, AFewThreadsProcessManyGroups) {
   if (!TestsOnGpu()) GTEST_SKIP() << "about kernels";
   for (const int64_t channels : {4, 12, 4000}) {

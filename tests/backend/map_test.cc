@@ -1,4 +1,4 @@
-// The element-wise and row-wise loops: every element once, whatever the count and the threads.
+// Tests that element-wise and row-wise loops process each element once, with any count and threads.
 
 #include "trainer/backend/loops/map.h"
 
@@ -114,7 +114,7 @@ struct SumAndMax {
   }
 };
 
-// Terms with two conditions, the second of which may guard a load: a mask per form and lane.
+// Has two conditions, and the second one may guard a load. Each form needs a mask per lane.
 template <int kForm>
 struct Conditional {
   const float *a, *b;
@@ -225,7 +225,7 @@ TEST_P(MapTest, ColumnSumsAreAdded) {
 
 TEST(LayoutTest, PlainOrderIsChannelsThenRowsThenColumns) {
   const auto device = MakeTestDevice(1);
-  // (1, 2, 1, 3) in memory: pixel by pixel, both channels.
+  // The image (1, 2, 1, 3) is stored pixel by pixel, with both channels of a pixel together.
   const std::vector<float> pixels = {1, 10, 2, 20, 3, 30};
   const OnDevice<float> memory(*device, pixels), plain(*device, 6), back(*device, 6);
   const Tensor image{memory.data(), {1, 2, 1, 3}, DType::kF32};

@@ -1,4 +1,4 @@
-// The plans of softmax, LRN and batch normalisation against their definitions in double.
+// Compares the plans of softmax, LRN and batch normalisation with their definitions in double.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -53,12 +53,12 @@ TEST_P(NormTest, SoftmaxAndItsGradientAreThoseOfTheFormula) {
   }
 }
 
-// sum over the neighbours of element `at` of f(neighbour), by the definition.
+// Returns the sum of f(neighbour) over the neighbours of element `at`, by the definition.
 template <class F>
 double OverNeighbours(const LrnDesc& d, int64_t at, F f) {
   const int64_t channels = d.shape[1], height = d.shape[2], width = d.shape[3];
   const int64_t c = at % channels, w = at / channels % width, h = at / channels / width % height;
-  const int64_t half = std::min(d.half, d.shape.Count());  // further neighbours are outside
+  const int64_t half = std::min(d.half, d.shape.Count());  // neighbours further away are outside
   double sum = 0;
   for (int64_t i = -half; i <= half; ++i) {
     if (d.across) {
@@ -107,8 +107,8 @@ TEST_P(NormTest, LrnAndItsGradientAreThoseOfTheFormula) {
   }
 }
 
-// One batch normalisation with what follows it, computed by a plan and compared with the formula in
-// double.
+// Runs one batch normalisation and the operations fused after it with a plan, and compares the
+// result with the formula in double.
 class BatchNormCase {
  public:
   BatchNormCase(const BatchNormDesc& desc, bool affine) : desc_(desc), affine_(affine) {}

@@ -26,7 +26,7 @@ class OpenMpTest : public testing::Test {
   ~OpenMpTest() override { SetTeamSize(1); }
 };
 
-// The loop "for (i = start; i < end; i += step)", as GCC 4.8 compiles it.
+// Runs the loop "for (i = start; i < end; i += step)" as GCC 4.8 compiles it.
 struct CountedLoop {
   long start, end, step, block;
   std::array<std::atomic<int>, 40> calls{}, thread{};

@@ -1,5 +1,5 @@
-// Sums over the pixels of each chunk and loops over pixels, of chunks that a GPU cuts into one part
-// or several.
+// Tests sums over the pixels of each chunk and loops over pixels. A GPU splits a chunk into one
+// part or several.
 
 #include "trainer/backend/loops/pixel_sums.h"
 
@@ -11,7 +11,7 @@
 namespace trainer {
 namespace {
 
-// Whole numbers, whose sums are exact in any order. All of them depend on `stat` and the channel.
+// Returns integers, whose sums are exact in any order. Each depends on `stat` and the channel.
 struct Terms {
   const float *x, *of_stat;
   HD float operator()(int64_t at, int64_t c, int64_t stat) const {

@@ -1,5 +1,5 @@
 #pragma once
-// What the tests of plans share: numbers, tensors of either type, and scratch with guards.
+// Provides numbers, tensors of each type, and guarded scratch for the tests of plans.
 
 #include <gtest/gtest.h>
 
@@ -15,21 +15,21 @@
 
 namespace trainer {
 
-// The device that makes the plans. Plans may be used as long as the test runs.
+// Returns the device that creates the plans. Plans may be used until the test program ends.
 inline const Device& MetaDevice() {
   static const std::unique_ptr<Device> device = MakeTestDevice();
   if (!TestsOnGpu()) MakeCpuDevice(2);  // sets the team of all CPU devices
   return *device;
 }
 
-// A tensor that owns its memory: of the host, and of the device where that is another. Each side
-// is copied to the other when it is asked for, so that what is asked for should not be kept while
-// the other side is written.
+// A tensor that owns its memory on the host and, if the device is a GPU, on the device. An access
+// to one side copies the newer data there, so do not keep its pointer while the other side is
+// written.
 class Values {
  public:
   Values(const Shape& shape, DType dtype)
       : bytes_(static_cast<size_t>(shape.Count()) * SizeOf(dtype)), shape_(shape), dtype_(dtype) {}
-  // Uniform in [-1, 1].
+  // Returns numbers uniform in [-1, 1].
   static Values Random(const Shape& shape, DType dtype, uint32_t seed) {
     Values values(shape, dtype);
     std::mt19937 random(seed);
@@ -43,16 +43,16 @@ class Values {
     for (size_t i = 0; i < numbers.size(); ++i) values.Set(static_cast<int64_t>(i), numbers[i]);
     return values;
   }
-  // All NaN, so that a place left unwritten shows.
+  // Returns a tensor of NaN, so that an element that is never written is detected.
   static Values Unset(const Shape& shape, DType dtype = DType::kF32) {
     return Of(shape, std::vector<float>(static_cast<size_t>(shape.Count()), NAN), dtype);
   }
 
-  // On the device.
+  // These return the data on the device.
   operator Tensor() const { return {DeviceData(), shape_, dtype_}; }
   operator ConstTensor() const { return {DeviceData(), shape_, dtype_}; }
   float* f32() const { return static_cast<float*>(DeviceData()); }
-  // On the host, for plans of the reference.
+  // These return the data on the host, for plans of the reference.
   Tensor Host() const { return {HostData(), shape_, dtype_}; }
   float* HostF32() const { return static_cast<float*>(HostData()); }
 
@@ -94,8 +94,8 @@ class Values {
   mutable bool newest_on_device_ = false;
 };
 
-// `bytes` of memory aligned to 64, with marks before and behind that must stay: the device's, or
-// the host's for plans of the reference.
+// Provides `bytes` of memory aligned to 64, between guard bytes that must not change. The memory is
+// the device's, or the host's for plans of the reference.
 class GuardedBytes {
  public:
   explicit GuardedBytes(size_t bytes, bool of_host = false)
@@ -123,7 +123,7 @@ class GuardedBytes {
   std::byte* begin_ = nullptr;
 };
 
-// |got - want| <= bound * (largest |want| + 1), element by element.
+// Expects |got - want| <= bound * max(1, largest |want|), element by element.
 inline void ExpectClose(const Values& got, const Values& want, float bound, const char* what) {
   ASSERT_EQ(got.size(), want.size());
   float top = 1;

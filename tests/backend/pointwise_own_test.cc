@@ -1,4 +1,4 @@
-// The own AVX2 loops for 1 x 1 kernels. conv_test.cc compares them with the reference.
+// Tests this project's AVX2 loops for 1 x 1 kernels. conv_test.cc compares them with the reference.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -32,7 +32,7 @@ class OwnPointwiseTest : public testing::Test {
     TRAINER_CPU_ONLY("it has these kernels");
     if (DetectCpuIsa() != CpuIsa::kAvx2) GTEST_SKIP() << "they are chosen with AVX2 alone";
   }
-  // Runs the forward pass on `threads` threads, with scratch that is NaN at first.
+  // Runs the forward pass on `threads` threads, with scratch that starts as NaN.
   static Values Forward(const ConvDesc& desc, int threads, const Values& x) {
     const auto device = MakeCpuDevice(threads);
     const auto plan = device->NewConv(desc);

@@ -24,7 +24,7 @@ void PrintTo(const PoolCase& c, std::ostream* out) { *out << c.name; }
 
 namespace {
 
-// Sizes rounded up and the last window clipped, as the layer does by default.
+// Rounds the size up and clips the last window, as the layer does by default.
 int64_t OutOf(int64_t in, int64_t kernel, int64_t stride, int64_t pad) {
   const int64_t out = (in + 2 * pad - kernel + stride - 1) / stride + 1;
   return pad > 0 && (out - 1) * stride >= in + pad ? out - 1 : out;
@@ -98,8 +98,8 @@ std::string NameOfCasePool(const testing::TestParamInfo<std::tuple<PoolCase, DTy
 
 class PoolPlanTest : public testing::TestWithParam<std::tuple<PoolCase, DType>> {
  protected:
-  // Forward and backward of plan and reference on the same numbers. Greatest values and the sums of
-  // their gradients, taken in one order, are compared bit for bit.
+  // Runs plan and reference forward and backward on the same numbers. Maxima and the sums of their
+  // gradients, added in the same order, are compared bit for bit.
   void Compare(PoolMethod method, const Values& x) {
     PoolDesc desc = std::get<0>(GetParam()).desc;
     desc.dtype = std::get<1>(GetParam());
@@ -126,7 +126,7 @@ class PoolPlanTest : public testing::TestWithParam<std::tuple<PoolCase, DType>> 
     EXPECT_TRUE(kept.Intact());
   }
 
-  // NaN equals NaN. Averages may differ by the rounding of 1 / area and of what is stored.
+  // Treats NaN as equal to NaN. Averages may differ by the rounding of 1 / area and of the storage.
   void ExpectSame(PoolMethod method, const Values& got, const Values& want) const {
     const bool sums = method == PoolMethod::kAverage;
     const float bound = !sums ? 0.0f : BoundOf(dtype(), 1e-6f, 1.0f / 128);
@@ -183,7 +183,7 @@ TEST(PoolTest, AllNanGivesTheSmallestFloatNoWinnerAndNoGradient) {
 
 TEST(PoolTest, EmptyLastWindowIsNanForAverageAndUnwonForMax) {
   PoolDesc desc = SquarePool(1, 1, 6, 6, 1, 5);
-  desc.out_h = desc.out_w = 3;  // the third starts at 10
+  desc.out_h = desc.out_w = 3;  // the third window starts at 10
   const auto max = MetaDevice().NewPool(desc);
   const Values x = Values::Random({1, 1, 6, 6}, DType::kF32, 1), y = Values::Unset({1, 1, 3, 3});
   GuardedBytes kept(max->WorkspaceBytes());

@@ -1,4 +1,4 @@
-// The reference plans against numbers worked out by hand.
+// Compares the reference plans with numbers worked out by hand.
 
 #include <gmock/gmock.h>
 
@@ -14,7 +14,7 @@ namespace {
 
 using testing::ElementsAre;
 
-// One image [[1 2 3] [4 5 6] [7 8 9]], kernel [[1 10] [100 1000]].
+// The image is [[1 2 3] [4 5 6] [7 8 9]], the kernel [[1 10] [100 1000]].
 ConvDesc Small() {
   return {.batch = 1,
           .in_channels = 1,
@@ -46,7 +46,7 @@ TEST(ReferenceConvTest, StepsPadsAndDilates) {
   desc.dilation = {1, 2};
   const Values y = Values::Unset({1, 1, 2, 1});
   MakeReferenceConv(desc)->Forward(Nine(), kKernel, nullptr, y, {});
-  // Rows (-1, 0) and (1, 2), columns 0 and 2.
+  // The windows cover rows (-1, 0) and (1, 2) and start at columns 0 and 2.
   EXPECT_THAT(y.ToVector(), ElementsAre(100 * 1 + 1000 * 3, 4 + 60 + 700 + 9000));
 }
 

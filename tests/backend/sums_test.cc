@@ -1,4 +1,4 @@
-// Sums over a tensor, channel by channel.
+// Tests sums over a tensor, channel by channel.
 
 #include <gtest/gtest.h>
 
@@ -14,7 +14,7 @@ class SumsTest : public testing::TestWithParam<DType> {
  protected:
   const Device& device_ = MetaDevice();
 
-  // Against sums in double.
+  // Compares the sums with sums in double.
   void ExpectSums(const Shape& shape, int axis, bool product) {
     const Values x = Values::Random(shape, GetParam(), 1);
     const Values other = Values::Random(shape, GetParam(), 2);
@@ -62,7 +62,7 @@ TEST_P(SumsTest, DoNotDependOnTheNumberOfThreads) {
   }
 }
 
-// Against the two steps that it joins; on devices that join them.
+// Compares the fused kernel with its two separate steps, on devices that fuse them.
 TEST_P(SumsTest, TheGradientOfAReluIsSummedOnTheWay) {
   if (device_.kind() == DeviceKind::kCpu) return;
   for (const Shape& shape : {Shape{3, 33, 5, 7}, Shape{2, 64, 40, 20}, Shape{40, 3}}) {

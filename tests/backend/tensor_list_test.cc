@@ -1,4 +1,4 @@
-// Loops over lists of segments.
+// Tests loops over lists of segments.
 
 #include "trainer/backend/loops/tensor_list.h"
 
@@ -15,7 +15,7 @@ namespace {
 
 using testing::ElementsAreArray;
 
-// Segments with tails, of more than a chunk, empty ones, and one whose arrays begin at no line.
+// Some segments have tails, several chunks, no elements, or arrays not aligned to a cache line.
 class SegmentsTest : public testing::Test {
  protected:
   static constexpr int kArrays = 3;
@@ -39,7 +39,7 @@ class SegmentsTest : public testing::Test {
     }
     return TensorList(*device_, list);
   }
-  // Where segment s begins in each array.
+  // Returns the index at which segment s begins in each array.
   size_t At(size_t s) const { return starts_[s]; }
 
   std::unique_ptr<Device> device_ = MakeTestDevice();

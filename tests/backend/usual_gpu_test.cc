@@ -1,6 +1,5 @@
-// Convolutions and products of a GPU with default settings: algorithms are measured and stored in a
-// file, and sums may be split. The other tests use a GPU that is deterministic, where neither
-// happens.
+// Tests convolutions and products of a GPU with default settings: algorithms are timed and stored
+// in a file, and sums may be split. The other tests use a deterministic GPU, where neither happens.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -25,7 +24,7 @@ ConvDesc Fused(ConvDesc desc) {
   return desc;
 }
 
-// The only rank of a run.
+// Communicates as the only rank of a run.
 class OnlyRank final : public Communicator {
  public:
   Rank rank() const override { return {0, 1}; }
@@ -47,7 +46,7 @@ class UsualGpuTest : public testing::Test {
     std::ifstream file(folder_ / "convolutions");
     return {std::istreambuf_iterator<char>(file), {}};
   }
-  // Convolutions of the usual nets, that a library must compute.
+  // Returns convolutions of common nets, which only a library computes.
   static std::vector<ConvDesc> Usual() {
     return {ImageConv(3, 20, 12, 12, 50, 5),
             ImageConv(2, 3, 43, 43, 24, 11, 4),
@@ -87,8 +86,8 @@ TEST_F(UsualGpuTest, ALaterRunUsesTheStoredAlgorithms) {
   EXPECT_EQ(File(), stored);
 }
 
-// A long inner axis and a small result: the library splits the sum over blocks, which add to the
-// result.
+// The inner dimension is long and the result small, so the library splits the sum over blocks,
+// which add to the result.
 TEST_F(UsualGpuTest, SplitSumsAreAddedToTheResult) {
   const auto gpu = Make();
   const GemmDesc desc = {.m = 16, .n = 24, .k = 20000, .trans_a = true, .accumulate = true};
@@ -104,7 +103,7 @@ TEST_F(UsualGpuTest, SplitSumsAreAddedToTheResult) {
   EXPECT_THAT(sum.Read(), testing::Each(3.0f + 2 * 0.125f * 20000));
 }
 
-// NCCL is opened, initialised, and sums the gradients of one rank, which stay as they are.
+// Opens and initialises NCCL, which sums the gradients of one rank and leaves them unchanged.
 TEST_F(UsualGpuTest, NcclSumsOverOneRank) {
   const auto gpu = Make();
   OnlyRank host;

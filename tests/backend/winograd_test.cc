@@ -65,8 +65,8 @@ const WinogradCase kWinogradCases[] = {
     {"five_groups", Padded(2, 96, 9, 9, 64, 5, 2, 2, 2), 4},
 };
 
-// Of the largest sum of |x| |w|: the numbers at the points are larger than those of their tile, so
-// that errors are some times those of plain sums. A wrong coefficient shows from 1e-3 on.
+// Returns the bound relative to the largest sum of |x| |w|. Transformed values are larger, so
+// errors are several times larger than in plain sums; a wrong coefficient gives 1e-3 or more.
 float Bound(int64_t kernel) { return kernel == 3 ? 2e-6f : 5e-6f; }
 
 class WinogradTest : public testing::TestWithParam<WinogradCase> {
@@ -89,7 +89,7 @@ class WinogradTest : public testing::TestWithParam<WinogradCase> {
     for (float& size : sizes) size = std::fabs(size);
     return Values::Of(static_cast<ConstTensor>(of).shape, sizes);
   }
-  // |got - want| <= bound * the largest of `sums`.
+  // Expects |got - want| <= Bound() * the largest of `sums`.
   void ExpectNear(const Values& got, const Values& want, const Values& sums) const {
     float top = 0;
     for (int64_t i = 0; i < sums.size(); ++i) top = std::max(top, sums[i]);
@@ -98,7 +98,7 @@ class WinogradTest : public testing::TestWithParam<WinogradCase> {
     }
   }
 
-  // All NaN, so that reading what was not written shows.
+  // Returns scratch filled with NaN, so that a read of unwritten memory is detected.
   static GuardedBytes Scratch(size_t bytes) {
     GuardedBytes scratch(bytes);
     std::fill(scratch.span().begin(), scratch.span().end(), std::byte{0xFF});
@@ -184,7 +184,7 @@ TEST(WinogradStepTest, RectifiesAndKeepsNaN) {
   GuardedBytes scratch(step->ScratchBytes());
   step->Run(x.f32(), weight.f32(), Values::Of({16}, {}).f32(), y.f32(), scratch.span());
   EXPECT_TRUE(std::isnan(y[0]));
-  EXPECT_GE(y[y.size() - 1], 0);  // of the other tile
+  EXPECT_GE(y[y.size() - 1], 0);  // y's last element is in the other tile
 }
 
 TEST(WinogradStepTest, ReadsAndWritesBf16) {
@@ -220,7 +220,7 @@ TEST(WinogradStepTest, ReadsAndWritesBf16) {
     const Values want_bias = Values::Of({desc.out_channels}, {});
     weights->Run(x.f32(), dy.f32(), dweight.f32(), dbias.f32(), scratch.span());
     reference->BackwardWeight(x, dy, want.f32(), want_bias.f32(), reference_scratch.span());
-    ExpectClose(dweight, want, 1e-4f, "dweight");  // floats, of the same numbers
+    ExpectClose(dweight, want, 1e-4f, "dweight");  // f32 weights, from the same numbers
     ExpectClose(dbias, want_bias, 1e-5f, "dbias");
     EXPECT_TRUE(scratch.Intact());
   }
@@ -233,10 +233,10 @@ TEST(WinogradStepTest, IsTakenWhereItPays) {
   const auto name = [&](const ConvDesc& desc) { return device->NewConv(desc)->kernel(); };
   EXPECT_EQ(name(Padded(16, 64, 56, 56, 64, 3, 1, 1)), "own Winograd");
   EXPECT_EQ(name(Padded(64, 96, 27, 27, 256, 5, 2, 2, 2)), "own Winograd");
-  // Few tiles, and tiles mostly over the edge.
+  // These have few tiles, or tiles that are mostly outside the image.
   EXPECT_THAT(name(Padded(1, 64, 14, 14, 64, 3, 1, 1)), Not(HasSubstr("Winograd")));
   EXPECT_THAT(name(Padded(64, 64, 5, 5, 64, 3, 1, 1)), Not(HasSubstr("Winograd")));
-  // The transform of a weight gradient costs more.
+  // The transform costs more for a weight gradient.
   EXPECT_THAT(name(Padded(10, 64, 8, 8, 64, 5, 2, 2)),
               AllOf(StartsWith("own Winograd, data gradient own Winograd, weight gradient "),
                     Not(EndsWith("Winograd"))));
@@ -246,7 +246,7 @@ TEST(WinogradStepTest, RefusesWhatItCannotDo) {
   const ConvDesc good = Padded(1, 16, 8, 8, 16, 3, 1, 1);
   EXPECT_EQ(cpu::WinogradRefuses(good) == "", DetectCpuIsa() != CpuIsa::kBase);
   ConvDesc bf16 = good, strided = good, dilated = good, kernel = good, line = good;
-  bf16.dtype = DType::kBF16;  // only with AVX-512, the library has fast kernels for it
+  bf16.dtype = DType::kBF16;  // the library has fast bf16 kernels only with AVX-512
   EXPECT_EQ(cpu::WinogradRefuses(bf16) == "", DetectCpuIsa() == CpuIsa::kAvx2);
   strided.stride = {1, 2};
   dilated.dilation = {2, 1};

@@ -107,7 +107,7 @@ TEST(AtomicFileTest, KeepsTheOldFileWhicheverCallFails) {
   }
 }
 
-// A disk that takes every write and gives back a changed byte.
+// A disk that accepts every write but returns a changed byte.
 class LyingDisk : public FileOps {
  public:
   ssize_t Read(int fd, void* to, size_t bytes) override {
@@ -145,7 +145,7 @@ TEST(AtomicFileTest, NoticesAFileThatCameOutShort) {
   EXPECT_THAT(message, HasSubstr("(4 of 8 bytes)"));
 }
 
-// A system that takes one byte at a time.
+// A disk that writes one byte per call.
 class SlowDisk : public FileOps {
  public:
   ssize_t Write(int fd, const void* from, size_t) override { return FileOps::Write(fd, from, 1); }

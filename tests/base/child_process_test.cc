@@ -1,4 +1,4 @@
-// This test program as its own child.
+// Runs this test program as its own child.
 
 #include "trainer/base/process/child_process.h"
 
@@ -15,7 +15,7 @@ namespace {
 
 using testing::HasSubstr;
 
-// Runs only as a child, by the tests below.
+// These run only in a child, started by the tests below.
 TEST(ChildProcessDeathTest, DISABLED_WaitsForASignal) {
   for (;;) pause();
 }
@@ -56,7 +56,7 @@ TEST(ChildProcessTest, ForwardsASignal) {
   const ExitStatus status = child.Run(Child("WaitsForASignal"), folder / "log");
   EXPECT_THAT(status.signal, testing::AnyOf(SIGHUP, SIGTERM));
   EXPECT_TRUE(status.forwarded);
-  // A signal that the child did not live to receive must not end this process.
+  // A signal that arrived after the child's end must not end this process.
   const timespec none = {0, 0};
   sigset_t rest;
   sigemptyset(&rest);

@@ -23,7 +23,7 @@ INSTANTIATE_TEST_SUITE_P(With, Crc32cTest, testing::Values(&Crc32c, &Crc32cPorta
                            return std::string(test.param == &Crc32c ? "TheCpusBest" : "Tables");
                          });
 
-// The vectors of RFC 3720, appendix B.4, and the usual check value.
+// The vectors are from RFC 3720, appendix B.4, plus the usual check value.
 TEST_P(Crc32cTest, MatchesThePublishedVectors) {
   std::string up(32, '\0'), down(32, '\0');
   std::iota(up.begin(), up.end(), 0);

@@ -19,7 +19,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// A pipe whose reading end has these flags.
+// A pipe with these flags on its read end.
 class Pipe {
  public:
   explicit Pipe(int flags) {
@@ -46,7 +46,7 @@ class Pipe {
 TEST(FileOpsTest, ACallThatSignalsInterruptIsRepeated) {
   struct sigaction ignore {
   }, before{};
-  ignore.sa_handler = [](int) {};  // and without SA_RESTART
+  ignore.sa_handler = [](int) {};  // SA_RESTART is not set
   ASSERT_EQ(sigaction(SIGALRM, &ignore, &before), 0);
   Pipe pipe(0);
   std::thread other([&pipe, reader = pthread_self()] {

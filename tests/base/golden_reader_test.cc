@@ -62,7 +62,7 @@ TEST(GoldenReaderTest, ReadsEveryFileOfTheTree) {
   }
 }
 
-// Values from scripts/golden/golden_file.py: both sides must compute the same numbers.
+// The values are from scripts/golden/golden_file.py: both sides must compute the same numbers.
 TEST(GoldenReaderTest, HashesAsThePythonSideDoes) {
   EXPECT_EQ(HashWord(0, 0), 0u);
   EXPECT_EQ(HashWord(3, 77), 1948870443u);

@@ -7,7 +7,7 @@
 namespace trainer {
 namespace {
 
-// The definition: sign, exponent and fraction of IEEE 754-2008's binary16.
+// Returns the value by the definition: sign, exponent and fraction of binary16 in IEEE 754-2008.
 double Defined(uint16_t half) {
   const double sign = (half & 0x8000u) != 0 ? -1 : 1;
   const int exponent = half >> 10 & 0x1f, fraction = half & 0x3ff;
@@ -30,8 +30,8 @@ TEST(HalfTest, EveryPatternOfBitsIsTheNumberOfItsDefinition) {
   }
 }
 
-// Between neighbours a and b the middle decides, which goes to the one whose last bit is 0. What
-// would come behind 65504 is 65536, and stands for infinity.
+// Numbers round to the nearer neighbour, and a midpoint rounds to the neighbour whose last bit is
+// 0. The next value after 65504 would be 65536, which is encoded as infinity.
 TEST(HalfTest, EveryNumberGoesToTheNearestHalfAndTheMiddleToTheEvenOne) {
   for (uint32_t bits = 0; bits < 0x7c00; ++bits) {
     const auto low = static_cast<uint16_t>(bits), high = static_cast<uint16_t>(bits + 1);

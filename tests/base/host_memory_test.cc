@@ -66,7 +66,7 @@ TEST_F(HostMemoryTest, WhatSlurmGaveTheJobIsALimit) {
   Write("proc/meminfo", "MemTotal:  8000000 kB\nMemAvailable:  6000000 kB\n");
   slurm_node_.Set("2000");
   Expect(uint64_t{2000} << 20, uint64_t{2000} << 20, "SLURM_MEM_PER_NODE");
-  slurm_node_.Set("0");  // all of the machine
+  slurm_node_.Set("0");  // 0 means the whole machine
   Expect(8192000000, 6144000000, "the machine");
   slurm_node_.Set(std::nullopt);
   slurm_cpu_.Set("500");

@@ -18,7 +18,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// glog is set up once per process, so each test does it in a child of its own.
+// glog is initialised once per process, so each test runs it in its own child.
 void LogInChild(const std::function<void()>& body) {
   InitLogging("log_test_program");
   body();
@@ -26,7 +26,7 @@ void LogInChild(const std::function<void()>& body) {
   _exit(0);
 }
 
-// Returns whether a line begins as parse_log.py expects: severity, month, day, without the year.
+// Returns whether a line begins as parse_log.py expects: severity, month and day, without the year.
 bool HasCaffesPrefix(const std::string& line) {
   static const std::regex kPrefix(
       "^[IWEF](0[1-9]|1[0-2])[0-3][0-9] [0-9]{2}:[0-9]{2}:[0-9]{2}\\.[0-9]{6} +[0-9]+ "
@@ -81,7 +81,7 @@ TEST(LogDeathTest, ALogInAFileOfItsOwnHasAllLinesAndStderrTheWarnings) {
   std::string folder = testing::TempDir() + "logs_XXXXXX";
   ASSERT_NE(mkdtemp(folder.data()), nullptr);
   const std::string path = folder + "/rank.log";
-  for (int i = 0; i < 2; ++i) {  // the second goes on behind the first
+  for (int i = 0; i < 2; ++i) {  // the second run appends to the first
     EXPECT_EXIT(LogInChild([&] {
                   LogWarningsOnly();
                   LogToFile(path);

@@ -1,4 +1,4 @@
-// What the program writes to, and what it leaves alone.
+// Tests which files the program writes to, and which it refuses.
 
 #include "trainer/base/file/output_file.h"
 

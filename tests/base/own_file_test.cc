@@ -25,7 +25,7 @@ class OwnFileTest : public testing::Test {
     WriteWhole(folder_ / name, content);
     return folder_ / name;
   }
-  // What is left when a process did `work` and was ended by a handler.
+  // Returns the files that remain after a process did `work` and a signal handler ended it.
   template <class Work>
   std::vector<std::string> LeftAfter(const Work& work) {
     EXPECT_EQ(InChild([&] {
@@ -71,12 +71,12 @@ TEST_F(OwnFileTest, WhatTheTableDoesNotHoldStays) {
   EXPECT_EQ(left.size(), 24);
 }
 
-// A database that was shortened while a snapshot was written left half of the snapshot behind.
+// A run that ended because its database was truncated during a snapshot left half a snapshot.
 TEST_F(OwnFileTest, AFileThatIsBeingWrittenGoes) {
   EXPECT_THAT(LeftAfter([&] {
                 WriteWhole(folder_ / "done", "whole");
                 auto* const begun =
-                    new AtomicFile(folder_ / "begun");  // a handler destroys nothing
+                    new AtomicFile(folder_ / "begun");  // a handler runs no destructors
                 begun->Append("half", 4);
               }),
               ElementsAre("done"));
@@ -85,7 +85,7 @@ TEST_F(OwnFileTest, AFileThatIsBeingWrittenGoes) {
 TEST_F(OwnFileTest, NoneIsCreatedBesideTheEnd) {
   for (int i = 0; i < 20; ++i) {
     const auto left = LeftAfter([&] {
-      static std::atomic<int> begun = 0;  // not of this frame: the threads go on behind its end
+      static std::atomic<int> begun = 0;  // static, because the threads outlive this frame
       for (int t = 0; t < 3; ++t) {
         std::thread([this, t] {
           for (;; ++begun) {

@@ -19,7 +19,7 @@ class PacedOpsTest : public testing::Test {
     EXPECT_EQ(ops_.Write(fd_, "x", 1), 1);
   }
 
-  nanoseconds time_ = std::chrono::seconds(5);  // that the thread has computed
+  nanoseconds time_ = std::chrono::seconds(5);  // computing time of the thread
   nanoseconds rested_{0};
   PacedOps ops_{0.25, [this](nanoseconds time) { rested_ += time; }, [this] { return time_; }};
   int fd_;

@@ -20,7 +20,7 @@ std::vector<uint32_t> OrderOf(const PhiloxKey& key, uint32_t pass, uint64_t firs
   return order;
 }
 
-// Of permutation() in scripts/golden/philox.py.
+// The orders are from permutation() in scripts/golden/philox.py.
 TEST(PermuteTest, GoldenOrders) {
   EXPECT_THAT(OrderOf({1, 2}, 1, 0, 20),
               ElementsAre(14, 18, 15, 12, 3, 5, 4, 1, 10, 8, 9, 13, 2, 0, 19, 7, 11, 17, 6, 16));
@@ -53,7 +53,7 @@ std::vector<uint64_t> PermutedOrder(const PhiloxKey& key, uint32_t pass, uint32_
   return order;
 }
 
-// Of permuted_at() in scripts/golden/philox.py.
+// The orders are from permuted_at() in scripts/golden/philox.py.
 TEST(PermutedAtTest, GoldenOrders) {
   EXPECT_THAT(PermutedOrder({1, 2}, 1, 0, 20),
               ElementsAre(18, 19, 3, 2, 13, 17, 8, 4, 1, 16, 11, 10, 12, 14, 7, 9, 6, 15, 5, 0));
@@ -79,7 +79,7 @@ TEST(PermutedAtTest, DependsOnKeyPassAndDomain) {
   EXPECT_EQ(orders.size(), 5u);
 }
 
-// Chi-square over the 10 x 10 pairs of place and number has 81 degrees of freedom: it is above 130
+// Chi-square over the 10 x 10 pairs of place and number has 81 degrees of freedom; it exceeds 130
 // in 4 of 10,000 tests.
 TEST(PermutedAtTest, PutsEachNumberEquallyOftenAtEachPlace) {
   constexpr int kCount = 10, kPasses = 5000;

@@ -16,8 +16,8 @@ std::vector<uint32_t> Block(uint64_t seed, uint32_t stream, uint32_t pass, uint6
   return {words.x, words.x + 4};
 }
 
-// The vectors that the authors of Philox publish for philox4x32-10 (Random123, kat_vectors):
-// counter words c0 to c3, key words k0 and k1.
+// The authors of Philox publish these vectors for philox4x32-10 (Random123, kat_vectors): counter
+// words c0 to c3, key words k0 and k1.
 TEST(PhiloxTest, GivesThePublishedAnswers) {
   EXPECT_THAT(Block(0, 0, 0, 0), ElementsAre(0x6627e8d5u, 0xe169c58du, 0xbc57ac4cu, 0x9b00dbd8u));
   EXPECT_THAT(Block(~uint64_t{0}, ~0u, ~0u, ~uint64_t{0}),
@@ -26,7 +26,7 @@ TEST(PhiloxTest, GivesThePublishedAnswers) {
               ElementsAre(0xd16cfe09u, 0x94fdccebu, 0x5001e420u, 0x24126ea1u));
 }
 
-// cuRAND's generator on the host, which needs no GPU.
+// Calls cuRAND's generator on the host, which needs no GPU.
 class CurandHost {
  public:
   CurandHost() {
@@ -62,7 +62,7 @@ class CurandHost {
   void* library_ = nullptr;
 };
 
-// It numbers 65536 subsequences by the counter's third word and gives a block of each in turn.
+// cuRAND numbers 65536 subsequences by the counter's third word, and takes a block of each in turn.
 TEST(PhiloxTest, GivesTheNumbersOfCurand) {
   const CurandHost curand;
   if (!curand) GTEST_SKIP() << "there is no libcurand.so.10 on this machine";

@@ -28,7 +28,7 @@ TEST(ProgressTest, NeedsNoTotalAndNothingDone) {
 }
 
 TEST(ProgressTest, CountsNoWorkThatAnEarlierStartDid) {
-  // 2 of 8 were there before; 2 took 40 s, and 5 s ago the third began.
+  // 2 of 8 runs were done before the start; 2 took 40 s, and the third began 5 s ago.
   EXPECT_EQ(ProgressText("runs", {4, 8, 0, 40, 2, 5}), "4 of 8 runs, 0.05 runs/s, 75 s left");
   EXPECT_EQ(ProgressText("runs", {2, 8, 0, 0, 2, 5}), "2 of 8 runs, 5 s so far");
   EXPECT_EQ(ProgressText("batches", {3, 0, 0, 20, 0, 10, 60}),

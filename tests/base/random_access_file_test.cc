@@ -13,7 +13,7 @@ namespace {
 
 using testing::HasSubstr;
 
-// Gives three bytes at a time, or, where `error` is set, fails.
+// Reads at most three bytes at a time, or fails if `error` is set.
 class SlowReads : public FileOps {
  public:
   int error = 0;

@@ -1,4 +1,4 @@
-// Energy from the counters of a made-up powercap folder.
+// Tests energy readings from the counters of a fake powercap folder.
 
 #include "trainer/base/process/rapl_meter.h"
 
@@ -68,7 +68,7 @@ TEST_F(RaplMeterTest, SumsPackagesAndTheirMemory) {
                                          Pair("package-1", DoubleNear(1.5, 1e-12))));
 }
 
-// 328,850 microjoules to the end of the range, and 171,150 after it.
+// The counter adds 328,850 microjoules up to the end of its range and 171,150 after it.
 TEST_F(RaplMeterTest, ACounterThatStartsOverLosesNothing) {
   Zone("intel-rapl:0", "package-0", 262'143'000'000);
   RaplMeter meter(folder_.path());

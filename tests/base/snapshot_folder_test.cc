@@ -1,4 +1,4 @@
-// What happens in the folder of snapshots before a run: the probe and the removal of strays.
+// Tests the folder of snapshots before a run: the write probe and the removal of stray files.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -19,7 +19,7 @@ namespace {
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-// The number of a process that has ended.
+// Returns the process id of a process that has ended.
 pid_t GonePid() {
   const pid_t pid = fork();
   if (pid == 0) _exit(0);
@@ -88,7 +88,7 @@ TEST(ProbeWritableTest, ReportsWhicheverCallFails) {
   }
 }
 
-// A mount that turned read-only may turn back: no matter of rights.
+// A read-only mount may become writable again, so the error is not about permissions.
 TEST(ProbeWritableTest, GivesTheCodeOfTheDiskForAReadOnlyMount) {
   const TempFolder folder;
   FaultyOps ops;
@@ -141,7 +141,7 @@ TEST(CheckWritableTest, TellsTheSameWithoutWriting) {
 TEST(CheckNameLengthTest, CountsTheHiddenNameToo) {
   const TempFolder folder;
   const std::string tail = ".tmp." + HostAndPidSnapshotFolder(getpid());
-  const size_t most = 255 - 1 - tail.size();  // names of 255 bytes, and a dot in front
+  const size_t most = 255 - 1 - tail.size();  // 255 bytes with the leading dot
   CheckNameLength(folder / std::string(most, 'n'));
   const auto [code, message] =
       ErrorOf([&] { CheckNameLength(folder / std::string(most + 1, 'n')); });

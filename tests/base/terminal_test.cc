@@ -13,7 +13,7 @@
 namespace trainer {
 namespace {
 
-// A terminal of so many columns.
+// A terminal with `columns` columns.
 class PseudoTerminal {
  public:
   explicit PseudoTerminal(unsigned short columns) {

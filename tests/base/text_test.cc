@@ -46,7 +46,7 @@ TEST(SynonymTest, NamesOfOtherTrainersLeadToOursWhereThereIsOne) {
   EXPECT_EQ(DidYouMean("he", fillers), " Did you mean 'msra'?");
   EXPECT_EQ(DidYouMean("glorot_uniform", fillers), " Did you mean 'xavier'?");
   EXPECT_EQ(DidYouMean("xaveir", fillers), " Did you mean 'xavier'?");
-  // One word, several meanings: the candidates decide.
+  // A word can have several meanings; the candidates decide.
   const std::string policies[] = {"fixed", "poly"}, types[] = {"InnerProduct", "Pooling"};
   EXPECT_EQ(Synonym("linear", policies), "poly");
   EXPECT_EQ(Synonym("linear", types), "InnerProduct");

@@ -49,7 +49,7 @@ TEST_F(ThreadTeamTest, RegionsDoNotNest) {
   EXPECT_FALSE(InParallelRegion());
 }
 
-constexpr int kRounds = 100;  // on a busy machine each takes its threads a turn of all cores
+constexpr int kRounds = 100;  // on a busy machine each round waits until every thread is scheduled
 
 struct Rounds {
   std::atomic<int> sum{0};
@@ -57,7 +57,7 @@ struct Rounds {
   int threads = 0;
 };
 
-// Each round all threads add 1; between two barriers the sum must hold still.
+// Adds 1 on all threads in each round; the sum must not change between two barriers.
 void AddInRounds(void* data) {
   auto& rounds = *static_cast<Rounds*>(data);
   for (int round = 1; round <= kRounds; ++round) {
@@ -102,7 +102,7 @@ TEST_F(ThreadTeamTest, TwoThreadsHaveRegionsAtTheSameTime) {
   EXPECT_EQ(calls.load(), 2 * 500 * 3);
 }
 
-// All threads on one core: a region can only go on when its waiting threads leave the core.
+// With all threads on one core, a region continues only if its waiting threads yield the core.
 void PinToOneCore() {
   cpu_set_t all, one;
   sched_getaffinity(0, sizeof all, &all);

@@ -123,7 +123,7 @@ TEST(DescribeThreadsTest, NamesEverySourceThatCounted) {
 
 TEST(ReadThreadFactsTest, SeesAMaskNarrowedToOneCpu) {
   int mask = 0;
-  std::thread([&mask] {  // the mask is the thread's own: the other tests keep theirs
+  std::thread([&mask] {  // the mask belongs to this thread: other tests keep theirs
     cpu_set_t set;
     sched_getaffinity(0, sizeof(set), &set);
     int first = 0;

@@ -1,6 +1,6 @@
-// The primitives of the CPU on the shapes of LeNet, CIFAR-10 quick, CaffeNet and MobileNet-v2.
-// Each case prints the best of its iterations as GFLOP/s or GB/s, since a shared machine disturbs
-// the mean; compare with `sgemm_peak` of the same run.
+// Measures the primitives of the CPU on the shapes of LeNet, CIFAR-10 quick, CaffeNet and
+// MobileNet-v2. Each case prints the best iteration in GFLOP/s or GB/s, because other load on a
+// shared machine disturbs the mean. Compare with `sgemm_peak` of the same run.
 
 #include <benchmark/benchmark.h>
 
@@ -22,7 +22,7 @@ const Device& Cpu() {
   return *device;
 }
 
-// Memory of the device, all ones.
+// Holds floats in device memory, all 1.
 class Numbers {
  public:
   explicit Numbers(int64_t count) : data_(static_cast<float*>(Cpu().Allocate(count * 4 + 64))) {
@@ -137,7 +137,7 @@ void AddConv(const std::string& name, const ConvDesc& desc) {
   add("/weight", ConvDirection::kWeight);
 }
 
-// A depthwise layer of MobileNet-v2, batch 32.
+// Adds a depthwise layer of MobileNet-v2 with batch 32.
 void AddDepthwise(int64_t channels, int64_t size, int64_t stride) {
   AddConv("mobilenet_dw_" + std::to_string(channels),
           Square(32, channels, size, channels, 3, stride, 1, channels));

@@ -1,5 +1,5 @@
 #pragma once
-// The folder of a program that measures, which holds gigabytes.
+// Provides a folder for a benchmark, which holds gigabytes.
 
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -15,8 +15,8 @@
 
 namespace trainer {
 
-// A temporary folder that goes with the process, however that ends: a process of its own waits for
-// the end of a pipe and then removes it.
+// A temporary folder that is removed when the process ends, however it ends: a second process waits
+// for the end of a pipe and then removes it.
 class BenchFolder {
  public:
   BenchFolder() : path_(std::filesystem::temp_directory_path() / "trainer_bench_XXXXXX") {
@@ -39,22 +39,22 @@ class BenchFolder {
 
   const std::string& path() const { return path_; }
 
-  // How far its disk is read ahead; 0 where that is not known.
+  // Returns the read-ahead of the folder's disk in KiB, or 0 if it is unknown.
   double ReadAheadKib() const {
     struct stat info;
     double kib = 0;
     if (stat(path_.c_str(), &info) != 0) return 0;
     const std::string device = "/sys/dev/block/" + std::to_string(major(info.st_dev)) + ":" +
                                std::to_string(minor(info.st_dev));
-    for (const char* queue : {"/queue", "/../queue"}) {  // of a partition: the disk's
+    for (const char* queue : {"/queue", "/../queue"}) {  // a partition uses its disk's queue
       if (std::ifstream(device + queue + "/read_ahead_kb") >> kib) return kib;
     }
     return 0;
   }
 
  private:
-  // In the other process: Ctrl-C and the terminal's end are for the first one, and so are its
-  // files, among them the pipes of other folders.
+  // Runs in the second process. It ignores Ctrl-C and the terminal's end, and closes the files of
+  // the first process, among them the pipes of other folders.
   [[noreturn]] void Remove(int end) const {
     setsid();
     for (const int signal : {SIGINT, SIGTERM, SIGHUP}) std::signal(signal, SIG_IGN);

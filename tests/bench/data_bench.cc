@@ -1,5 +1,5 @@
-// The path from a database to a batch: records/s and bytes/s of pixels. The databases are made in a
-// temporary folder and lie in the page cache.
+// Measures the path from a database to a batch, in records/s and bytes/s of pixels. The databases
+// are in a temporary folder, and in the page cache.
 
 #include <benchmark/benchmark.h>
 
@@ -24,7 +24,7 @@
 namespace trainer {
 namespace {
 
-// One database per backend and image size, made when first asked for.
+// Holds one database for each backend and image size, created on first use.
 class Databases {
  public:
   std::string Get(const std::string& backend, int channels, int side) {
@@ -60,7 +60,7 @@ Databases& Dbs() {
   return databases;
 }
 
-// Arguments of the benchmarks: backend (0 LMDB, 1 LevelDB), channels, side.
+// Reads the benchmark's arguments: backend (0 LMDB, 1 LevelDB), channels, side.
 struct Source {
   explicit Source(const benchmark::State& state)
       : backend(state.range(0) == 0 ? "LMDB" : "LEVELDB"),
@@ -77,7 +77,7 @@ void Count(benchmark::State& state, const Source& source, int64_t records) {
   state.SetBytesProcessed(records * source.bytes);
 }
 
-// Reads each record's first and last byte, as a scan that touches every page of small records.
+// Reads the first and last byte of each record, which touches every page of small records.
 void CursorScan(benchmark::State& state) {
   const Source source(state);
   const auto cursor = OpenCursor(source.backend, source.path);
@@ -110,7 +110,7 @@ LayerSpec DataLayerSpec(bool augment, int64_t side) {
   return {proto, SourceRef{"bench", 1, 1}};
 }
 
-// One record again and again, its pixels in the cache: the loop alone. Argument 3: crop and mirror.
+// Transforms one record repeatedly, with its pixels in the cache. Argument 3: crop and mirror.
 void TransformRecord(benchmark::State& state) {
   const Source source(state);
   const auto cursor = OpenCursor("LMDB", source.path);
@@ -126,8 +126,8 @@ void TransformRecord(benchmark::State& state) {
   Count(state, source, state.iterations());
 }
 
-// Batches of 64 as the training thread gets them, when it does nothing else. Argument 3 as above;
-// argument 4: threads that read and decode.
+// Reads batches of 64, as a training thread that does nothing else. Argument 3 is as above;
+// argument 4 is the number of threads that read and decode.
 void PrefetcherBatches(benchmark::State& state) {
   const Source source(state);
   BatchQueueOptions options;
@@ -141,7 +141,7 @@ void PrefetcherBatches(benchmark::State& state) {
   Count(state, source, state.iterations() * 64);
 }
 
-// The yardstick of the above: a copy of as many bytes as a batch's floats.
+// Copies as many bytes as a batch of floats has, for comparison with the above.
 void CopyBatch(benchmark::State& state) {
   const auto bytes = static_cast<size_t>(64 * state.range(0) * state.range(1) * state.range(1)) * 4;
   const std::vector<char> from(bytes, 1);

@@ -1,5 +1,5 @@
-// Input against what could be reached: JPEG decoding against libjpeg-turbo's own interface, LevelDB
-// against its own iterator, a shuffled epoch against reading each key, from a cold cache.
+// Compares input with what is attainable: JPEG decoding with libjpeg-turbo's own interface, LevelDB
+// with its own iterator, and a shuffled epoch with reading each key, from a cold cache.
 
 #include <benchmark/benchmark.h>
 #include <fcntl.h>
@@ -33,9 +33,9 @@ namespace {
 
 constexpr int kHeight = 375, kWidth = 500;
 
-// Slopes and edges; with grain, as of a camera in the dusk, 62 KiB, without, 22 KiB. Most of the
-// work on the first is to decode its Huffman codes (0.53 of 0.86 ms by libjpeg-turbo 2.1), which no
-// scale saves: libjpeg itself is 1.13 times as fast at 1/2 as whole, and 1.6 times on the second.
+// Returns slopes and edges: 62 KiB with grain, as from a camera at dusk, else 22 KiB. Grain costs
+// Huffman decoding (0.53 of 0.86 ms by libjpeg-turbo 2.1), which scaling does not save: libjpeg
+// itself is 1.13 times as fast at 1/2 with grain, 1.6 times without.
 std::string MakePhotograph(bool grain) {
   Image image{3, kHeight, kWidth, {}};
   uint32_t noise = 1;
@@ -63,7 +63,7 @@ void CountPictures(benchmark::State& state, int64_t grain) {
   state.counters["KiB"] = static_cast<double>(Photograph(grain).size()) / 1024;
 }
 
-// Argument: whether the picture has grain.
+// Argument 0: whether the picture has grain.
 void JpegWhole(benchmark::State& state) {
   const std::string& file = Photograph(state.range(0));
   Image image;
@@ -74,8 +74,8 @@ void JpegWhole(benchmark::State& state) {
   CountPictures(state, state.range(0));
 }
 
-// The middle part of so many percent of each side, for a size of 1/argument 1 of it (0: as it is).
-// Argument 2: whether the picture has grain.
+// Decodes the middle part. Argument 0: its percentage of each side. Argument 1: the divisor of its
+// size (0: unscaled). Argument 2: whether the picture has grain.
 void JpegPart(benchmark::State& state) {
   const int height = kHeight * static_cast<int>(state.range(0)) / 100;
   const int width = kWidth * static_cast<int>(state.range(0)) / 100;
@@ -112,7 +112,7 @@ void JpegTurbo(benchmark::State& state) {
 BENCHMARK(JpegTurbo);
 #endif
 
-// A database of records of 12 KiB.
+// A database with records of 12 KiB, whose files can be dropped from the page cache.
 class ColdDatabase {
  public:
   ColdDatabase(const std::string& backend, int records) : records_(records) {
@@ -150,8 +150,8 @@ class ColdDatabase {
   BenchFolder folder_;
 };
 
-// 4 GiB: a disk may read 8 MiB around each of the first hundred pages that are missed, which of a
-// small set is nearly all, whatever the order of the reads.
+// The set has 4 GiB, because a disk may read 8 MiB around each of the first hundred misses, which
+// is nearly all of a small set, whatever the order of the reads.
 ColdDatabase& Lmdb() {
   static ColdDatabase database("LMDB", 340'000);
   return database;
@@ -167,10 +167,10 @@ int64_t Touch(std::string_view value) {
   return sum;
 }
 
-// How long reads from a cold cache are measured: a slow disk may take an hour for all of them.
+// Limits the time of reads from a cold cache: reading everything may take an hour on a slow disk.
 constexpr std::chrono::seconds kColdTime{15};
 
-// Calls read(i) for the records from `first` on, as many as there is time for.
+// Calls read(i) for the records from `first` on, as many as the time allows.
 template <class Read>
 void ReadCold(benchmark::State& state, int first, const Read& read) {
   int64_t records = 0;
@@ -184,7 +184,7 @@ void ReadCold(benchmark::State& state, int first, const Read& read) {
   state.counters["read_ahead_KiB"] = Lmdb().ReadAheadKib();
 }
 
-// An epoch in shuffled order, as a Data layer reads it, without decoding.
+// Reads an epoch in shuffled order, as a Data layer does, without decoding.
 void ShuffledEpochCold(benchmark::State& state) {
   caffe::LayerParameter layer;
   for (auto _ : state) {
@@ -207,9 +207,9 @@ void ShuffledEpochCold(benchmark::State& state) {
   }
 }
 
-// The records of a random order, each asked for by its key, through LMDB's map as it is by default.
-// The first keys are not measured: around those the system reads as far as it reads ahead, and only
-// then sees that this is of no use.
+// Reads records in random order by their keys, through LMDB's default map. The first keys are not
+// measured: the system reads ahead around them at first, and only then notices that this does not
+// help.
 void RandomKeysCold(benchmark::State& state) {
   constexpr int kFirst = 400;
   std::vector<uint32_t> order;
@@ -243,7 +243,7 @@ void LevelDbByCursor(benchmark::State& state) {
   state.SetItemsProcessed(state.iterations());
 }
 
-// With what the cursor asks of it, too: each block compared with its checksum.
+// Uses the options that the cursor uses: each block is compared with its checksum.
 void LevelDbByIterator(benchmark::State& state) {
   leveldb::Options options;
   options.paranoid_checks = true;

@@ -1,5 +1,5 @@
-// Layers as a net runs them: bytes moved per second of the element-wise and row-wise ones, the
-// update of all weights, and whole steps. `copy` is the memory's own speed in the same run.
+// Measures layers as a net runs them: bytes moved per second by the element-wise and row-wise ones,
+// the update of all weights, and whole steps. `copy` is the memory's own speed in the same run.
 
 #include <benchmark/benchmark.h>
 #include <unistd.h>
@@ -26,7 +26,7 @@ NetSpec SpecOf(const std::string& text) {
   return spec;
 }
 
-// A net and all it stands on.
+// A net with its device and parameters.
 struct Fixture {
   explicit Fixture(const std::string& text) : spec(SpecOf(text)) {
     NetOptions options;
@@ -46,8 +46,8 @@ struct Fixture {
 
 constexpr int64_t kCount = 64 * 96 * 27 * 27;  // CaffeNet's norm1: 17.9 MB
 
-// One layer between a source and a loss that only weighs it; `arrays` of the blob's size are read
-// or written per pass.
+// Runs one layer between a source and a loss weight; a pass reads or writes `arrays` arrays of the
+// blob's size.
 void LayerPass(benchmark::State& state, const std::string& layer, bool forward, double arrays) {
   const std::string source = R"(layer { name: "d" type: "DummyData" top: "x" top: "label"
     dummy_data_param { shape { dim: 64 dim: 96 dim: 27 dim: 27 } shape { dim: 64 dim: 1 dim: 27 dim: 27 }
@@ -89,8 +89,8 @@ void Copy(benchmark::State& state) {
 }
 BENCHMARK(Copy)->UseRealTime();
 
-// One step of a rule on 61 million weights, CaffeNet's number. Reads and writes weight, gradient
-// and state: 24 bytes per weight with momentum, as the gradient is cleared in the same pass.
+// Runs one step of a rule on 61 million weights, as in CaffeNet. With momentum it moves 24 bytes of
+// weight, gradient and state per weight, since the same pass clears the gradient.
 void RuleStep(benchmark::State& state, const std::string& type) {
   constexpr int64_t kWeights = 61'000'000;
   SolverSpec spec;
@@ -113,7 +113,7 @@ void RuleStep(benchmark::State& state, const std::string& type) {
       benchmark::Counter::kIsRate);
 }
 
-// LeNet on made-up data: the step without reading.
+// Runs LeNet on made-up data: the step without reading.
 void LeNetPass(benchmark::State& state) {
   Fixture f(R"(
     layer { name: "d" type: "DummyData" top: "x" top: "label" dummy_data_param {

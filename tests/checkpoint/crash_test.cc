@@ -1,4 +1,4 @@
-// What a kill, a full disk and a size limit leave behind, with real processes and files.
+// Tests the files after a kill, a full disk and a size limit, with real processes and files.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -24,20 +24,20 @@ namespace {
 
 using testing::HasSubstr;
 
-constexpr int kWeights = 60000;  // large enough that kills land inside writes as well
+constexpr int kWeights = 60000;  // large enough that kills also hit the middle of writes
 
 int Hidden(const TempFolder& folder) {
   return static_cast<int>(
       std::ranges::count_if(folder.Names(), [](const auto& name) { return name[0] == '.'; }));
 }
 
-// Saves iterations first, first + 1, ... until it is killed.
+// Saves iterations first, first + 1, ... until the process is killed.
 [[noreturn]] void SnapshotForever(const std::string& prefix, int first, SnapshotFormat format) {
   for (int iter = first;; ++iter) {
     auto net = SmallNet(static_cast<float>(iter), kWeights);
     auto state = SmallState(static_cast<float>(iter));
     SaveSnapshot(prefix, iter, net, state, FileOps::Posix(), nullptr, format);
-    std::error_code ignored;  // so that the folder does not grow for ever
+    std::error_code ignored;  // keeps the folder from growing
     std::filesystem::remove(NamesFor(prefix, iter - 3, format).state, ignored);
     std::filesystem::remove(NamesFor(prefix, iter - 3, format).model, ignored);
   }
@@ -54,7 +54,7 @@ TEST_P(KillTest, TheNewestCompletePairLoadsAfterEveryKill) {
     const pid_t child = fork();
     ASSERT_GE(child, 0);
     if (child == 0) SnapshotForever(prefix, last + 1, GetParam());
-    // The moment of the kill is random; that a newer pair exists by then is waited for.
+    // The kill comes at a random time, but not before a newer pair exists.
     while (FindSnapshots(prefix).empty() || FindSnapshots(prefix).front().iter <= last) {
       ASSERT_EQ(waitpid(child, nullptr, WNOHANG), 0) << "the child ended by itself";
       std::this_thread::yield();
@@ -85,7 +85,7 @@ TEST_P(KillTest, TheNewestCompletePairLoadsAfterEveryKill) {
 // Kills a child before call n of the snapshot of iteration 2, for every n.
 class KillAtEveryCallTest : public testing::TestWithParam<SnapshotFormat> {
  protected:
-  // Whether the child lived to the end.
+  // Returns whether the child survived to the end.
   bool Snapshot(const std::string& prefix, int n) {
     const int status = InChild([&] {
       FaultyOps ops;
@@ -139,8 +139,8 @@ TEST_P(KillAtEveryCallTest, AnOverwrittenPairNeverLoadsAsAMixture) {
   }
 }
 
-// Saves a small pair, then a large one that must fail, and looks at what is left. 0 is as it should
-// be; otherwise the step that went wrong.
+// Saves a small pair and then a large one, which must fail, and checks what is left. Returns 0, or
+// the number of the step that failed.
 int SmallThenTooLarge(const std::string& prefix, SnapshotFormat format) {
   FileOps& ops = FileOps::Posix();
   auto small = SmallNet(1);
@@ -156,7 +156,7 @@ int SmallThenTooLarge(const std::string& prefix, SnapshotFormat format) {
   }
   if (FindSnapshots(prefix).size() != 1) return 3;
   if (NewestSnapshot(prefix)->state.iter() != 1) return 4;
-  SaveSnapshot(prefix, 3, small, state, ops, nullptr, format);  // what is left is usable
+  SaveSnapshot(prefix, 3, small, state, ops, nullptr, format);  // the remaining files are usable
   if (RemoveStrayTemps(prefix) != 0) return 5;
   return ErrorOf([&] { ProbeWritable(prefix, 8000000); }).first == ErrorCode::kIo ? 0 : 6;
 }

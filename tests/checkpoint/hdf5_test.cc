@@ -1,4 +1,4 @@
-// Weights and states as HDF5: the layout, what other programs wrote, and every kind of damage.
+// Tests weights and states in HDF5: the layout, files of other programs, and every kind of damage.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -146,7 +146,7 @@ TEST(Hdf5ModelTest, RefusesWhatIsNoFileOfWeights) {
               HasSubstr("'data/ip/0' has integers, but weights must be floats"));
 }
 
-// A run/m.caffemodel.h5 and a run/s.solverstate.h5.
+// Writes run/m.caffemodel.h5 and run/s.solverstate.h5.
 class Hdf5StateTest : public testing::Test {
  protected:
   Hdf5StateTest() {

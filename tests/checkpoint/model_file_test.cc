@@ -65,7 +65,7 @@ TEST(ModelFileTest, IdentifiesAFileByItsChecksum) {
   EXPECT_EQ(ErrorOf([&] { IdentifyFile(folder / "none"); }).first, ErrorCode::kNoInput);
 }
 
-// NetParameter as a program knows it that has never heard of our own fields.
+// NetParameter as seen by a program that does not know this project's own fields.
 class CaffesNet {
  public:
   CaffesNet() {
@@ -117,7 +117,7 @@ TEST(ModelFileTest, ReadsAFileWithoutSeal) {
 TEST(ModelFileTest, ReadsAForeignFileThatEndsLikeASeal) {
   const TempFolder folder;
   auto net = SmallNet(5);
-  net.set_crc32c(12345);  // the field's bytes come last, and their checksum is wrong
+  net.set_crc32c(12345);  // the bytes of this field come last, and the checksum in them is wrong
   WriteText(folder / "m.caffemodel", net.SerializeAsString());
   EXPECT_EQ(FirstWeight(ReadModel(folder / "m.caffemodel")), 5);
 }

@@ -31,14 +31,14 @@ std::string BytesOf(std::initializer_list<T> numbers) {
 
 class SafetensorsTest : public testing::Test {
  protected:
-  // Returns the numbers of a file's tensor.
+  // Returns the values of a tensor in a file.
   std::vector<float> Read(const std::string& bytes, size_t index, size_t count) const {
     const SafetensorsFile file(folder_.Write("w.safetensors", bytes));
     std::vector<float> values(count);
     file.Read(file.tensors()[index], values);
     return values;
   }
-  // Returns the error for a header before `data_bytes` bytes of numbers.
+  // Returns the error for a header that is followed by `data_bytes` bytes of data.
   std::string ErrorFor(const std::string& header, size_t data_bytes) const {
     const auto [code, message] = ErrorOf([&] {
       const SafetensorsFile file(

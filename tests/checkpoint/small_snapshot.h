@@ -1,5 +1,5 @@
 #pragma once
-// A net and a state of a few bytes, filled so that every snapshot differs.
+// Provides a net and a state of a few bytes, filled so that every snapshot differs.
 
 #include <gtest/gtest.h>
 
@@ -13,7 +13,7 @@
 
 namespace trainer {
 
-// The formats that a test runs in, and how its name says which.
+// Returns the formats that a test runs in. NameOfFormat names them in test names.
 inline auto BothFormats() {
   return testing::Values(SnapshotFormat::kBinary, SnapshotFormat::kHdf5);
 }
@@ -21,7 +21,7 @@ inline std::string NameOfFormat(const testing::TestParamInfo<SnapshotFormat>& fo
   return format.param == SnapshotFormat::kHdf5 ? "Hdf5" : "Binary";
 }
 
-// Two layers; every weight is `value`, or value + its index in the first blob.
+// Returns a net of two layers; each weight is `value`, or value + its index in the first blob.
 inline caffe::NetParameter SmallNet(float value, int weights = 6) {
   caffe::NetParameter net;
   net.set_name("tiny");

@@ -34,7 +34,7 @@ class SnapshotTest : public testing::TestWithParam<SnapshotFormat> {
   static SnapshotNames Names(const std::string& prefix, int iter) {
     return NamesFor(prefix, iter, GetParam());
   }
-  // The first weight of the pair of `iter`, which must be whole.
+  // Returns the first weight of the pair of `iter`. The pair must be complete.
   static float Value(const std::string& prefix, int iter) {
     const LoadedState loaded = ReadState(Names(prefix, iter).state);
     EXPECT_EQ(loaded.state.iter(), iter);
@@ -42,7 +42,7 @@ class SnapshotTest : public testing::TestWithParam<SnapshotFormat> {
     EXPECT_EQ(loaded.state.history(0).data(0), value);
     return value;
   }
-  // The checksum in a file's seal.
+  // Returns the checksum in a file's seal.
   static uint32_t StoredChecksum(const std::string& path) {
     const std::string bytes = ReadText(path);
     const size_t at = GetParam() == SnapshotFormat::kHdf5 ? 56 : bytes.size() - 4;
@@ -50,7 +50,7 @@ class SnapshotTest : public testing::TestWithParam<SnapshotFormat> {
     std::memcpy(&crc, bytes.data() + at, sizeof(crc));
     return crc;
   }
-  // What the names end in.
+  // Returns the suffix of file names in this format.
   static std::string End() { return GetParam() == SnapshotFormat::kHdf5 ? ".h5" : ""; }
 
   TempFolder folder_;
@@ -108,7 +108,7 @@ TEST_P(SnapshotTest, KeepsOlderPairsAndLeavesNoPartWhicheverCallFails) {
       done = ops.failed_call.empty();
       SCOPED_TRACE(Join("call ", n, ": ", ops.failed_call));
       EXPECT_EQ(Value(prefix, 90), 90);
-      if (folder.Names().size() == 4) {  // only the flush of the folder is left to fail then
+      if (folder.Names().size() == 4) {  // then only the fsync of the folder can have failed
         EXPECT_EQ(Value(prefix, 100), 100);
       } else {
         EXPECT_THAT(folder.Names(), ElementsAre("tiny_iter_90.caffemodel" + End(),

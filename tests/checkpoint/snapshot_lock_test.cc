@@ -1,4 +1,4 @@
-// Who may write the snapshots of a prefix.
+// Tests which run may write the snapshots of a prefix.
 
 #include "trainer/checkpoint/snapshot_lock.h"
 
@@ -39,8 +39,8 @@ constexpr LockTimes kQuick = {.heartbeat = milliseconds(20),
 
 class SnapshotLockTest : public testing::Test {
  protected:
-  // A lock that somebody left, touched `ago` before now: by the file system's clock, which is
-  // behind the processor's by up to a tick.
+  // Leaves a lock of another run that was touched `ago` before now, by the file system's clock,
+  // which lags the processor's clock by up to a tick.
   void Leave(const LockOwner& owner, std::chrono::seconds ago = std::chrono::seconds(0)) const {
     WriteText(path_, owner.Text());
     std::filesystem::last_write_time(path_, std::filesystem::last_write_time(path_) - ago);
@@ -60,7 +60,7 @@ class SnapshotLockTest : public testing::Test {
     EXPECT_EQ(check_code, code);
     EXPECT_EQ(WithoutTime(check_message), WithoutTime(message));
   }
-  // Time passes between two messages, so the seconds that they give may differ.
+  // Removes the number of seconds, which may differ between two messages.
   static std::string WithoutTime(const std::string& message) {
     static const std::regex time("[0-9.]+ s in the future");
     return std::regex_replace(message, time, "T s in the future");
@@ -108,7 +108,7 @@ TEST_F(SnapshotLockTest, OfAProcessThatIsGoneIsTakenOver) {
   LockOwner owner = LockOwner::Self();
   owner.pid = fork();
   if (owner.pid == 0) _exit(0);
-  // Ended but not yet waited for, then gone.
+  // The process has first ended without being waited for, and is then gone.
   siginfo_t ignored = {};
   waitid(P_PID, static_cast<id_t>(owner.pid), &ignored, WEXITED | WNOWAIT);
   Leave(owner);
@@ -150,7 +150,7 @@ TEST_F(SnapshotLockTest, DatedInTheFutureIsToldWithAWordAboutClocks) {
   ExpectRefused("If that run has ended, remove " + path_);
 }
 
-// No run makes one, and none would ever go away.
+// No run creates such an entry, and waiting would not remove it.
 TEST_F(SnapshotLockTest, ThatIsNoFileIsRefusedAtOnce) {
   const auto expect_refused = [&](const std::string& part) {
     const auto [code, message] = ErrorOf([&] { SnapshotLock lock(prefix_, kQuick); });
@@ -175,7 +175,7 @@ TEST_F(SnapshotLockTest, GivesSignsOfLife) {
   EXPECT_GT(std::filesystem::last_write_time(path_), old + std::chrono::minutes(50));
 }
 
-// For a thread that waits until another one logs something.
+// Lets a thread wait until another one logs something.
 class AwaitedLog : public LogCollector {
  public:
   void send(google::LogSeverity severity, const char* path, const char* file, int line,
@@ -262,7 +262,7 @@ TEST_F(SnapshotLockTest, OneOfManyRunsGetsIt) {
     try {
       const SnapshotLock lock(prefix_, kQuick);
       status = 1;
-      for (int loser = 0; loser < kRuns - 1; ++loser) {  // until all others have tried
+      for (int loser = 0; loser < kRuns - 1; ++loser) {  // until all other runs have tried
         char byte = 0;
         if (read(losers[0], &byte, 1) != 1) _exit(0);
       }

@@ -48,7 +48,7 @@ class SnapshotWriterTest : public testing::Test {
 
   TempFolder folder_;
   SnapshotWriter::RetryPolicy pauses_;
-  std::vector<int> written_;  // by the writing thread; read after it
+  std::vector<int> written_;  // written by the writing thread, read after it has ended
 };
 
 TEST_F(SnapshotWriterTest, WritesWhatItIsGiven) {
@@ -70,7 +70,7 @@ TEST_F(SnapshotWriterTest, TriesAgainWhileNobodyWaits) {
   Start(writer, 1);
   std::this_thread::sleep_for(milliseconds(100));
   EXPECT_TRUE(writer.busy());
-  writer.ThrowFailure();  // there is none yet
+  writer.ThrowFailure();  // no failure so far
   MakeFolder();
   AwaitIdle(writer);
   EXPECT_THAT(Found(), ElementsAre(1));
@@ -105,7 +105,7 @@ TEST_F(SnapshotWriterTest, WhoeverWaitsGetsTheErrorAfterThreeTries) {
   EXPECT_EQ(ErrorOf([&] { writer.Wait(); }).first, ErrorCode::kCannotCreate);
   EXPECT_FALSE(writer.busy());
   MakeFolder();
-  Start(writer, 2);  // it is usable afterwards
+  Start(writer, 2);  // the writer is usable afterwards
   writer.Wait();
   EXPECT_THAT(Found(), ElementsAre(2));
 }
@@ -168,7 +168,7 @@ TEST_F(SnapshotWriterTest, WhoeverWaitsInTurnsGetsNoMoreTries) {
   EXPECT_EQ(ErrorOf([&] { writer.Wait(); }).first, ErrorCode::kCannotCreate);
 }
 
-// So that a run that must end in time begins early enough.
+// A run with a time limit needs the estimate, so that it starts its last snapshot early enough.
 TEST_F(SnapshotWriterTest, ExpectsThreeTriesOfTheLastOneWhereTheDiskRefused) {
   pauses_.first = std::chrono::hours(1);
   SnapshotWriter writer = Writer();

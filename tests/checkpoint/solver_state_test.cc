@@ -14,7 +14,7 @@ namespace {
 
 using testing::HasSubstr;
 
-// A folder with run/m.caffemodel and run/s.solverstate.
+// Writes run/m.caffemodel and run/s.solverstate.
 class SolverStateTest : public testing::Test {
  protected:
   SolverStateTest() {
@@ -94,7 +94,7 @@ TEST_F(SolverStateTest, RefusesWeightsOfAnotherState) {
   auto net = SmallNet(7);
   WriteModel(model_, net);
   EXPECT_THAT(Refusal(state_), HasSubstr("these are not the weights that the solver state"));
-  WriteText(model_, net.SerializeAsString());  // no seal to compare with
+  WriteText(model_, net.SerializeAsString());  // the file has no seal to compare with
   EXPECT_THAT(Refusal(state_), HasSubstr("these are not the weights that the solver state"));
 }
 

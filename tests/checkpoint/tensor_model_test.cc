@@ -22,7 +22,7 @@ std::vector<int64_t> DimsOfBlob(const caffe::BlobProto& blob) {
   return {blob.shape().dim().begin(), blob.shape().dim().end()};
 }
 
-// Writes a table for ReadModel, and removes it from the process at the end.
+// Writes the table of names that ReadModel uses, and unsets it at the end.
 class NamesTable {
  public:
   NamesTable(const TempFolder& folder, const std::string& text) {
@@ -41,7 +41,7 @@ class TensorModelTest : public testing::Test {
     });
     return folder_.Write("w.safetensors", bytes);
   }
-  // Returns the message of an error of kind kData.
+  // Returns the message of an error with code kData.
   template <class F>
   std::string DataError(const F& f) const {
     const auto [code, message] = ErrorOf(f);
@@ -172,7 +172,7 @@ TEST_F(TensorModelTest, RefusesTablesWithTheirLine) {
   EXPECT_THAT(error("# nothing\n"), HasSubstr("the table has no lines 'LAYER.BLOB TENSOR'"));
 }
 
-// Returns a net with BatchNorm's blobs, whose averages are stored twice as large as they are.
+// Returns a net with BatchNorm's blobs, whose stored averages are twice their values.
 caffe::NetParameter NormNet() {
   caffe::NetParameter net;
   auto* layer = net.add_layer();

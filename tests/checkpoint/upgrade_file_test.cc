@@ -71,7 +71,7 @@ TEST_F(UpgradeFileTest, RecognizesASolver) {
   EXPECT_EQ(ReadText(out_), "base_lr: 1\nnet: \"n\"\ntype: \"Adam\"\n");
 }
 
-// Weights with numbered layer types and blobs of four sizes in double.
+// The weights have numbered layer types and blobs of four sizes in double.
 TEST_F(UpgradeFileTest, WeightsStayBinary) {
   caffe::NetParameter old;
   caffe::V1LayerParameter* const layer = old.add_layers();

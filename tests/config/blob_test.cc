@@ -34,7 +34,7 @@ BlobData Read(const caffe::BlobProto& proto) {
   return ReadBlob(proto, {"net.caffemodel"}, BlobName("conv1", 0));
 }
 
-// The message of a refusal with the default code.
+// Returns the message of an error, which must have the default code.
 std::string Refusal(const caffe::BlobProto& proto) {
   const auto [code, message] = ErrorOf([&] { Read(proto); });
   EXPECT_EQ(code, ErrorCode::kData);
@@ -75,8 +75,8 @@ TEST(BlobTest, WidensEveryKindOfRawData) {
   EXPECT_THAT(Read(Raw<float>(caffe::FLOAT, {1.5, -2})).values, ElementsAre(1.5, -2));
   EXPECT_THAT(Read(Raw<double>(caffe::DOUBLE, {1.5, -2})).values, ElementsAre(1.5, -2));
   EXPECT_THAT(Read(Raw<uint16_t>(caffe::BFLOAT16, {0x3fc0, 0xc000})).values, ElementsAre(1.5, -2));
-  // IEEE half: one, minus two, the largest, the smallest normal and the smallest number, minus
-  // zero.
+  // The halves are one, minus two, the largest, the smallest normal, the smallest positive number
+  // and minus zero.
   EXPECT_THAT(
       Read(Raw<uint16_t>(caffe::FLOAT16, {0x3c00, 0xc000, 0x7bff, 0x0400, 0x0001, 0x8000})).values,
       ElementsAre(1, -2, 65504, 0x1p-14f, 0x1p-24f, -0.0f));
@@ -106,7 +106,7 @@ TEST(BlobTest, RefusesShapesThatNoMemoryHolds) {
   EXPECT_THAT(Refusal(Blob("shape { dim: -1 dim: -1 } data: 1")), HasSubstr("negative length -1"));
   EXPECT_THAT(Refusal(Blob("num: -2 channels: 1 height: 1 width: 1")),
               HasSubstr("negative length -2"));
-  // 2^33 * 2^31 is 2^64, which wraps round to 0.
+  // 2^33 * 2^31 is 2^64, which overflows to 0.
   EXPECT_THAT(Refusal(Blob("shape { dim: 8589934592 dim: 2147483648 }")),
               HasSubstr("it has 0 numbers, but its shape is 8589934592 x 2147483648"));
   std::string many = "data: 1 shape {";
@@ -122,7 +122,7 @@ TEST(BlobTest, NamesTheFirstNumberThatIsNotFinite) {
   EXPECT_THAT(Refusal(proto), HasSubstr("layer 'conv1', blob 0: number 9000 is NaN"));
   proto.set_data(4096, -std::numeric_limits<float>::infinity());
   EXPECT_THAT(Refusal(proto), HasSubstr("number 4096 is infinite"));
-  // A double beyond float's range is infinite as a float.
+  // A double beyond the range of float becomes infinite.
   EXPECT_THAT(Refusal(Blob("shape { dim: 1 } double_data: 1e300")), HasSubstr("0 is infinite"));
 }
 

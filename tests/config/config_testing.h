@@ -1,5 +1,5 @@
 #pragma once
-// Helpers of the tests of config: text files in a folder of their own, and caught errors.
+// Provides a folder of text files and caught errors for the tests of config.
 
 #include <gtest/gtest.h>
 
@@ -14,7 +14,7 @@
 
 namespace trainer {
 
-// What an expected error says; a test fails when there is none.
+// The code and text of an expected error. A test fails if nothing is thrown.
 struct Caught {
   ErrorCode code = ErrorCode::kInternal;
   std::string text;

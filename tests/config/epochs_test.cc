@@ -1,4 +1,4 @@
-// Times of a solver that are given in epochs.
+// Tests solver fields that are given in epochs.
 
 #include "trainer/config/epochs.h"
 

@@ -1,6 +1,6 @@
 #pragma once
-// Names and numbers of the fields of Caffe's files: a line holds a message (or message.enum) and
-// name=number pairs; a line that begins with a blank goes on with the line before.
+// Lists names and numbers of the fields of Caffe's files. A line holds a message (or message.enum)
+// and name=number pairs; a line that begins with a blank continues the line before.
 
 namespace trainer {
 
@@ -140,7 +140,7 @@ V0LayerParameter name=1 type=2 num_output=3 biasterm=4 weight_filler=5 bias_fill
 V0LayerParameter.PoolMethod MAX=0 AVE=1 STOCHASTIC=2
 )";
 
-// What NVIDIA Caffe 0.17 adds, where BVLC has no field of the number.
+// Fields that NVIDIA Caffe 0.17 adds, with numbers that BVLC does not use.
 constexpr char kNvidiaNumbers[] = R"(
 LayerParameter debug=149 cudnn_math_override=150 permute_param=202 prior_box_param=203
   detection_output_param=204 norm_param=206
@@ -187,7 +187,7 @@ SaveOutputParameter output_directory=1 output_name_prefix=2 output_format=3 labe
   name_size_file=5 num_test_image=6 resize_param=7
 )";
 
-// What Intel Caffe, SSD, Fast R-CNN and R-FCN add where neither has a field of the number.
+// Fields that Intel Caffe, SSD, Fast R-CNN and R-FCN add, with numbers that neither uses.
 constexpr char kForkNumbers[] = R"(
 LayerParameter mn_activation_param=151 mn_grad_compress_param=156 quantization_param=158
   psroi_pooling_param=10001 roi_pooling_param=8266711 smooth_l1_loss_param=8266712

@@ -19,11 +19,11 @@ using google::protobuf::DescriptorPool;
 using google::protobuf::EnumDescriptor;
 using google::protobuf::FieldDescriptor;
 
-// Every name and number of a table, checked against the compiled schema. Collects what it saw.
+// Checks every name and number of a table against the compiled schema, and collects the fields.
 class Table {
  public:
   void Check(const char* text) {
-    // Linked in by use: the pool knows a file only when its code is there.
+    // These calls link the files: the pool knows a file only if its code is linked.
     caffe::SolverParameter::descriptor();
     caffe::SolverState::descriptor();
     std::istringstream words(text);

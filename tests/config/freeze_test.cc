@@ -1,4 +1,4 @@
-// Which layers --freeze selects, and what it refuses.
+// Tests which layers --freeze selects, and which values it refuses.
 
 #include "trainer/config/freeze.h"
 

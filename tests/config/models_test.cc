@@ -1,4 +1,4 @@
-// The nets and solvers that come with the program, and forms that published models use.
+// Tests the nets and solvers that come with the program, and syntax that published models use.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

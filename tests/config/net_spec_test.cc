@@ -124,7 +124,7 @@ class SplitTest : public NetSpecTest {
     net_ = Load(text);
     return ConnectedLayers(net_, {});
   }
-  // "name: bottoms -> tops" for each layer.
+  // Returns "name: bottoms -> tops" for each layer.
   static std::vector<std::string> Wiring(const std::vector<LayerSpec>& layers) {
     std::vector<std::string> lines;
     for (const LayerSpec& layer : layers) {
@@ -310,7 +310,7 @@ TEST_F(SplitTest, AForgottenIncludeIsNamedOnceAndWithItsPhase) {
                         "include { phase: TEST } in the second"));
 }
 
-// A blob with several readers has names of the program's own, which the user never wrote.
+// A blob with several readers gets internal names, which the user never wrote.
 TEST_F(SplitTest, MessagesOfLayersNameTheBlobsOfTheFile) {
   net_ = Load(
       "layer { name: 'd' type: 'Input' top: 'x' }\n"

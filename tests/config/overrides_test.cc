@@ -97,7 +97,7 @@ TEST_F(OverridesTest, APatternChangesEveryLayerWhoseWholeNameMatches) {
   EXPECT_THAT(Refusal({"layer[/conv(/].freeze=true"}), HasSubstr("is not a regular expression"));
 }
 
-// Once only the first net that was read got it.
+// An earlier version changed only the first net that was read.
 TEST_F(OverridesTest, AFieldOfTheNetChangesEachNetFile) {
   folder_.Write("other.prototxt", kNet);
   const std::string solver =

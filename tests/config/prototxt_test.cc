@@ -174,7 +174,7 @@ TEST(PrototxtTest, OtherSlipsAreNamed) {
   EXPECT_THAT(NetError("= 5"), HasSubstr("1:1: expected a field name here, not '='"));
 }
 
-// The lines of all errors that a net's text has.
+// Returns the lines of all errors in a net's text.
 std::vector<std::string> NetErrors(const std::string& text) {
   caffe::NetParameter net;
   std::vector<std::string> lines;
@@ -285,7 +285,7 @@ TEST(PrototxtTest, RefusesFilesThatCannotBeRead) {
   EXPECT_EQ(read(folder.Write("binary", std::string("\x0a\0", 2))).code, ErrorCode::kConfig);
   const std::string closed = folder.Write("closed", "max_iter: 1");
   std::filesystem::permissions(closed, std::filesystem::perms::none);
-  if (access(closed.c_str(), R_OK) != 0) {  // root reads everything
+  if (access(closed.c_str(), R_OK) != 0) {  // root reads every file
     EXPECT_EQ(read(closed).code, ErrorCode::kNoPermission);
   }
 }

@@ -1,4 +1,4 @@
-// Values of a solver's fields that are refused or reported.
+// Tests values of solver fields that are refused or reported.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -9,7 +9,7 @@
 
 namespace trainer {
 
-// What every solver needs besides its net.
+// The fields that every solver needs, except its net.
 inline constexpr char kRest[] = "\nbase_lr: 0.1 lr_policy: 'fixed' max_iter: 10\n";
 
 class SolverSpecTest : public testing::Test {
@@ -22,7 +22,7 @@ class SolverSpecTest : public testing::Test {
     return LoadSolver(folder_.Write("s.prototxt", text), flags);
   }
 
-  // The message without the folder.
+  // Returns the message without the folder.
   std::string Refusal(const std::string& text) {
     return CatchConfig([&] { Load(text); }).text.substr(folder_.path().size() + 1);
   }

@@ -17,7 +17,7 @@ class StorageTest : public testing::Test {
  protected:
   std::string Write(const std::string& text) { return folder_.Write("net.prototxt", text); }
 
-  // The log's lines without the folder.
+  // Returns the log's lines without the folder.
   std::vector<std::string> Lines(const std::string& text) {
     const std::string path = Write(text);
     const LogCollector log;

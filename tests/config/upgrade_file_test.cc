@@ -1,5 +1,5 @@
-// Whole old files against what they must become (tests/golden/upgrade, written by hand), and arrays
-// of weights of every old form.
+// Compares old files with the expected files in tests/golden/upgrade, which were written by hand,
+// and tests weights in every old format.
 
 #include <gmock/gmock.h>
 #include <google/protobuf/text_format.h>

@@ -19,7 +19,7 @@ class UpgradeTest : public testing::Test {
   std::string Refusal(const std::string& text) {
     return CatchConfig([&] { Load(text); }).text.substr(folder_.path().size() + 1);
   }
-  // The layers as one-line text.
+  // Returns the layers as one-line text.
   static std::vector<std::string> Text(const NetSpec& net) {
     std::vector<std::string> lines;
     for (const LayerSpec& layer : net.layers) lines.push_back(layer.proto().ShortDebugString());

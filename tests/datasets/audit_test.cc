@@ -171,7 +171,7 @@ TEST_F(AuditTest, ADamagedTableIsAnError) {
   for (const auto& entry : std::filesystem::directory_iterator(folder_ / "db")) {
     if (entry.path().extension() != ".ldb") continue;
     std::string bytes = ReadBytes(entry.path().string());
-    char& byte = bytes[bytes.size() * 3 / 4];  // not in the block of the first record
+    char& byte = bytes[bytes.size() * 3 / 4];  // outside the block of the first record
     byte = static_cast<char>(~byte);
     WriteBytes(entry.path().string(), bytes);
   }
@@ -214,7 +214,7 @@ TEST_F(ImageAuditTest, MissingAndBrokenFilesAreNamedByTheirLine) {
   for (int i = 0; i < 40; ++i) list += "rgb.png 0\n";
   list += "gone.png 0\nrgb.png 1\n";
   AuditLimits limits;
-  limits.pictures = 2;  // the first and the last
+  limits.pictures = 2;  // the first and the last picture
   const DataAudit audit = Run(Images(list, "new_height: 4 new_width: 5"), limits);
   EXPECT_EQ(audit.examined, 2);
   EXPECT_THAT(TextsOfAudit(audit),

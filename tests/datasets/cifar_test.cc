@@ -11,7 +11,7 @@ namespace {
 
 using testing::HasSubstr;
 
-// A record whose planes are all red, all green and all blue.
+// Returns a record with constant red, green and blue planes.
 std::string CifarRecord(int label, int red, int green, int blue) {
   std::string record(1, static_cast<char>(label));
   for (const int value : {red, green, blue}) record.append(1024, static_cast<char>(value));
@@ -71,7 +71,7 @@ TEST_P(Cifar10Test, WritesTheMeanOfTheTrainingImagesInTheOldForm) {
   EXPECT_FLOAT_EQ(mean.data(3071), 265.0f / 3);
 }
 
-// A net in phase TEST reads the middle 32 pixels, which must be the image without its border.
+// A net in phase TEST reads the middle 32 pixels, which are the image without its border.
 TEST_P(Cifar10Test, PutsABorderAroundEachImage) {
   constexpr size_t kSide = 36;
   const Cifar10Files made = WriteCifar10(folder_ / "in", folder_ / "out", GetParam(), 2);

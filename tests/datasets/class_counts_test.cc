@@ -23,7 +23,7 @@ TEST(InverseFrequencyWeightsTest, HandValues) {
   EXPECT_THAT(InverseFrequencyWeights(counts, 1),
               ElementsAre(FloatEq(100 / 180.0f), FloatEq(100 / 90.0f), FloatEq(100 / 30.0f)));
   EXPECT_THAT(InverseFrequencyWeights(counts, 0), ElementsAre(1, 1, 1));
-  // Square roots: 1 / sqrt(n), times 100 / (sqrt(60) + sqrt(30) + sqrt(10)).
+  // The power 0.5 gives 1 / sqrt(n), times 100 / (sqrt(60) + sqrt(30) + sqrt(10)).
   const float scale = 100 / (std::sqrt(60.0f) + std::sqrt(30.0f) + std::sqrt(10.0f));
   EXPECT_THAT(InverseFrequencyWeights(counts, 0.5),
               ElementsAre(FloatEq(scale / std::sqrt(60.0f)), FloatEq(scale / std::sqrt(30.0f)),

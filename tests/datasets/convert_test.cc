@@ -1,4 +1,4 @@
-// Conversion of sets to other formats.
+// Tests the conversion of sets to other formats.
 
 #include "trainer/datasets/convert.h"
 
@@ -32,7 +32,7 @@ Records ReadAllConvert(const std::string& path) {
   return records;
 }
 
-// As by another process.
+// Another process creates the set in the meantime.
 TEST(NewSetTest, ASetThatWasMadeMeanwhileIsNotOverwritten) {
   for (const std::string name : {"db", "set.tar", "set.h5"}) {
     const TempFolder folder;
@@ -54,7 +54,7 @@ TEST(NewSetTest, ASetThatWasMadeMeanwhileIsNotOverwritten) {
   }
 }
 
-// 3x4x5 bytes, all different.
+// Returns records of 3x4x5 bytes, which all differ.
 Records PixelRecords(int count) {
   Records records;
   for (int i = 0; i < count; ++i) {
@@ -280,7 +280,7 @@ TEST_F(ConvertTest, ATarFileKeepsTheOrderOfItsRecordsInADatabase) {
     DatumParser before, after;
     const DatumView& want = before.Parse("it", "k", records[i].second);
     const DatumView& got = after.Parse("it", "k", again[i].second);
-    EXPECT_EQ(got.bytes, want.bytes);  // a PNG loses nothing
+    EXPECT_EQ(got.bytes, want.bytes);  // PNG is lossless
     EXPECT_EQ(got.label, want.label);
   }
 }

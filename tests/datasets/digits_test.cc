@@ -23,7 +23,7 @@ uint32_t Checksum(uint64_t seed, uint32_t set, int count) {
 }
 
 TEST(DigitsTest, AreTheSameBytesOnEveryMachine) {
-  // The sum was taken once; it may only change together with the figures themselves.
+  // The checksum was recorded once; it may only change together with the drawings.
   EXPECT_EQ(Checksum(1, 0, 500), 1630000548u);
 }
 
@@ -67,8 +67,8 @@ TEST(DigitsTest, HaveInkOnAnEmptyMargin) {
   }
 }
 
-// A picture of each class's mean, compared with all: the simplest classifier. It must do better
-// than chance by far, and far from well: then there is something to learn.
+// Compares each picture with the mean picture of each class, which is the simplest classifier. It
+// must do much better than chance but far from well, so that there is something to learn.
 TEST(DigitsTest, AreNeitherTrivialNorNoise) {
   constexpr size_t kPixels = DigitImage::kSide * DigitImage::kSide;
   std::vector<std::vector<double>> mean(10, std::vector<double>(kPixels));

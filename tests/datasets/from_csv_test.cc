@@ -1,5 +1,5 @@
-// Tables: those of tests/golden/tables and the numbers that NumPy makes of them
-// (scripts/golden/tables.py), and small ones.
+// Tests small tables, and the tables of tests/golden/tables with the values that NumPy reads from
+// them (scripts/golden/tables.py).
 
 #include "trainer/datasets/from_csv.h"
 

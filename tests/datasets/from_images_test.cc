@@ -1,4 +1,4 @@
-// Databases of pictures, and their mean.
+// Tests databases of pictures, and their mean.
 
 #include "trainer/datasets/from_images.h"
 
@@ -149,7 +149,7 @@ TEST_F(ImagesTest, EncodedKeepsTheFilesBytesWhereTheyGiveThePicture) {
   const auto records = Read();
   EXPECT_TRUE(records[0].second.encoded());
   EXPECT_EQ(records[0].second.data(), Picture("rgb.png"));
-  EXPECT_NE(records[1].second.data(), Picture("gray.jpg"));  // it has to become 3 channels
+  EXPECT_NE(records[1].second.data(), Picture("gray.jpg"));  // must become 3 channels
   Image image;
   DecodeImage(records[1].second.data(), ColorMode::kAsStored, {}, "it", &image);
   EXPECT_EQ(image.channels, 3);
@@ -162,7 +162,7 @@ TEST_F(ImagesTest, EncodesToTheWantedType) {
   for (const char* type : {"png", "jpg"}) {
     ImagesOptions options = Options(type);
     options.encode_type = type;
-    options.height = want.height;  // not the file's bytes
+    options.height = want.height;  // forces a new encoding
     options.width = want.width;
     WriteImages(options);
     Image image;
@@ -195,7 +195,7 @@ TEST_F(ImagesTest, ShufflesAsTheSeedSays) {
     return all;
   };
   const std::vector<int> first = labels("a", 1);
-  // Computed by permutation() in scripts/golden/philox.py.
+  // permutation() in scripts/golden/philox.py computed the order.
   EXPECT_THAT(first, testing::ElementsAre(0, 4, 1, 8, 6, 10, 3, 9, 2, 5, 7, 11));
   EXPECT_EQ(labels("b", 1), first);
   EXPECT_NE(labels("c", 2), first);

@@ -95,7 +95,7 @@ TEST_F(FromTextTest, RefusesNamesThatAreTaken) {
   options.validation.count = 1;
   options.validation_path = options.output;
   ExpectRefused(options, ErrorCode::kUsage, "would be one set; choose another name");
-  options.validation_path = folder_ / "train.hdf5";  // the list is train.txt, too
+  options.validation_path = folder_ / "train.hdf5";  // the list is train.txt too
   ExpectRefused(options, ErrorCode::kUsage, "would be one set; choose another name");
 }
 

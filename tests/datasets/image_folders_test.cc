@@ -1,4 +1,4 @@
-// Sets of pictures that are sorted into folders.
+// Tests sets of pictures that are sorted into folders.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

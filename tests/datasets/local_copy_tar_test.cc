@@ -1,4 +1,4 @@
-// Local copies of tar shards, plain and compressed by gzip.
+// Tests local copies of tar shards, plain and compressed with gzip.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -41,7 +41,7 @@ class StagedTarTest : public testing::Test {
     } while (!cursor->Next());
     return samples;
   }
-  // The reason why the original is read.
+  // Returns the reason why the original is read.
   std::string WhyNot(const std::string& source) const {
     const auto [code, message] = ErrorOf([&] { CopyTarShardsLocally(source, options_); });
     EXPECT_EQ(code, ErrorCode::kData);
@@ -105,7 +105,7 @@ TEST_F(StagedTarTest, AGzipFileThatIsCutOrDamagedIsRefusedAndLeavesNothing) {
   WriteBytes(path, whole.substr(0, whole.size() / 2));
   EXPECT_THAT(WhyNot(path), HasSubstr("the gzip file is damaged: the file is truncated"));
   std::string damaged = whole;
-  damaged[whole.size() - 6] ^= 1;  // of the checksum
+  damaged[whole.size() - 6] ^= 1;  // a byte of the checksum
   WriteBytes(path, damaged);
   EXPECT_THAT(WhyNot(path), HasSubstr("the gzip file is damaged: incorrect data check"));
 }

@@ -109,7 +109,7 @@ TEST_P(StagingTest, AKeptCopyIsUsedAgainUntilTheDatabaseChanges) {
 TEST_P(StagingTest, WhatAKilledCopyLeftIsMadeAnew) {
   options_.keep = true;
   const std::string path = CopyDatabaseLocally(source_, options_)->path();
-  // As if it had been killed on the way: a part under the hidden name, nothing under the right one.
+  // A copy that was killed leaves a part under the hidden name and no file under the final one.
   std::filesystem::remove(path + "/.complete");
   std::filesystem::rename(path, path + ".partial");
   const auto copy = CopyDatabaseLocally(source_, options_);
@@ -175,7 +175,7 @@ class StagedListTest : public testing::Test {
  protected:
   StagedListTest() { std::filesystem::create_directory(options_.folder); }
 
-  // Pictures of one grey each, in a list in which one comes twice.
+  // Writes pictures of a single grey each, and a list that names one of them twice.
   void WritePictures() {
     std::string list;
     for (int i = 0; i < 12; ++i) {
@@ -216,7 +216,7 @@ TEST_F(StagedListTest, AKeptPackIsUsedAgainUntilTheListChanges) {
   options_.keep = true;
   const std::string first = CopyImageListLocally(list_, folder_ / "", options_)->path();
   EXPECT_EQ(CopyImageListLocally(list_, folder_ / "", options_)->path(), first);
-  std::filesystem::resize_file(first + "/files", 20);  // as a disk may lose the end of a file
+  std::filesystem::resize_file(first + "/files", 20);  // a disk may lose the end of a file
   const auto again = CopyImageListLocally(list_, folder_ / "", options_);
   EXPECT_EQ(again->path(), first);
   EXPECT_EQ(std::filesystem::file_size(first + "/files"), 13u * (11 + 4));
@@ -256,7 +256,7 @@ TEST_F(StagedListTest, Hdf5FilesOfAListAreReadFromTheirCopies) {
   std::string list;
   for (const char* name : {"one", "two"}) {
     std::filesystem::create_directory(folder_ / name);
-    const std::string path = folder_ / Join(name, "/rows.h5");  // two files of one name
+    const std::string path = folder_ / Join(name, "/rows.h5");  // both files have the same name
     Hdf5Appender file(path);
     file.Append("x", std::vector<int64_t>{3, 1}, std::vector<float>(3, name[0]));
     file.Flush();

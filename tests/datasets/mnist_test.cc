@@ -31,7 +31,7 @@ class IdxTest : public testing::Test {
     WriteBytes(images_, images);
     WriteBytes(labels_, labels);
   }
-  // The pixels' and labels' numbers, one image after the other.
+  // Returns the values of pixels and labels, one image after the other.
   std::vector<int> ReadAll() {
     const std::string database = folder_ / "db";
     std::filesystem::remove_all(database);
@@ -53,7 +53,7 @@ class IdxTest : public testing::Test {
 
   TempFolder folder_;
   std::string images_ = folder_ / "images", labels_ = folder_ / "labels";
-  // Two images of 1 x 3.
+  // The two images are 1 x 3.
   std::string good_images_ = Big(0x803) + Big(2) + Big(1) + Big(3) + "\x01\x02\x03\x04\x05\xff";
   std::string good_labels_ = Big(0x801) + Big(2) + "\x07\x09";
 };
@@ -88,7 +88,7 @@ TEST_F(IdxTest, RefusesTruncatedAndDamagedGzip) {
     EXPECT_EQ(Refusal().code, static_cast<int>(ErrorCode::kData)) << length;
   }
   std::string bad = packed;
-  bad[bad.size() - 6] = static_cast<char>(~bad[bad.size() - 6]);  // its checksum
+  bad[bad.size() - 6] = static_cast<char>(~bad[bad.size() - 6]);  // a byte of the checksum
   WriteBytes(images_, bad);
   EXPECT_THAT(Refusal(),
               Refuses(ErrorCode::kData, "the gzip file is damaged: incorrect data check"));

@@ -12,7 +12,7 @@ namespace {
 
 constexpr int kImages = 60;
 
-// Image i is the two bytes i and 200 + i % 3; its label is i % 3.
+// Returns images of the two bytes i and 200 + i % 3, with label i % 3.
 Records ThreeClasses() {
   Records records;
   for (int i = 0; i < kImages; ++i) {
@@ -64,7 +64,7 @@ TEST_P(PairsTest, LabelsSayWhetherTheTwoImagesAreOfOneClass) {
     second.insert(pair.data()[2]);
   }
   EXPECT_EQ(labels.size(), 2u);
-  EXPECT_GT(first.size(), 25u);  // of 60, drawn 60 times: 38 on average
+  EXPECT_GT(first.size(), 25u);  // 60 draws from 60 give 38 different ones on average
   EXPECT_GT(second.size(), 25u);
   EXPECT_NE(first, second);
 }

@@ -46,7 +46,7 @@ TEST(ReadingRateTest, TarFilesOfAPatternAreReadColdToo) {
   ASSERT_EQ(rates.size(), 5u);
   for (const ReadRate& rate : rates) EXPECT_EQ(rate.records, 16) << rate.order;
   EXPECT_TRUE(rates[0].cold);
-  EXPECT_GE(rates[0].cached, 0);  // it is known what the system still held
+  EXPECT_GE(rates[0].cached, 0);  // the share in the page cache is known
 }
 
 TEST(ReadingRateTest, MeasuresFilesOfALongListBySomeOfThem) {

@@ -97,12 +97,12 @@ TEST_P(CheckRecordsTest, AFlippedBitOfPixelsIsFoundByTheChecksumsAlone) {
   EXPECT_THAT(VerifyRecords(path, {.write_crc = true}).checksums, HasSubstr("written to "));
   EXPECT_EQ(VerifyRecords(path).bad, 0);
   EXPECT_THAT(VerifyRecords(path).checksums, HasSubstr("compared with "));
-  // The database with one bit of one pixel changed.
+  // Rewrites the database with one bit of one pixel changed.
   const std::string checksums = ReadBytes(ChecksumPath(path));
   std::filesystem::remove_all(path);
   records[7].second = MakeDatum(1, 1, 1, std::string(1, 7 ^ 16), 7).SerializeAsString();
   Db(records);
-  EXPECT_EQ(VerifyRecords(path).bad, 0);  // it is a picture as good as the other
+  EXPECT_EQ(VerifyRecords(path).bad, 0);  // the picture itself is still valid
   WriteBytes(ChecksumPath(path), checksums);
   const VerifyReport report = VerifyRecords(path, {.threads = 2});
   EXPECT_EQ(report.bad, 1);

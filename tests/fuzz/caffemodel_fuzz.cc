@@ -1,4 +1,4 @@
-// A file of weights: parsing, old forms, and every blob as numbers.
+// Reads a file of weights: parses it, upgrades old formats, and reads every blob.
 
 #include <vector>
 

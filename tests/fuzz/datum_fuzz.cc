@@ -1,4 +1,4 @@
-// A record of a database, cut and converted as a Data layer does.
+// Reads a database record, and crops and converts it as a Data layer does.
 
 #include <string_view>
 #include <vector>

@@ -1,5 +1,5 @@
 #pragma once
-// A fuzz target: a function of bytes that must come back, whatever they are. libFuzzer calls it
+// A fuzz target is a function of bytes that must return, whatever the bytes are. libFuzzer calls it
 // (preset fuzz); in every other build replay.cc runs it over the inputs in corpus/.
 
 #include <glog/logging.h>
@@ -14,8 +14,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size);
 
 namespace trainer {
 
-// Whether a fuzzer made an HDF5 file. Those are replayed but not fuzzed: on damaged files HDF5 1.10
-// leaks and reads past its own memory, which hides what is ours.
+// Returns whether a fuzzer generated an HDF5 file. These files are replayed but not fuzzed, because
+// HDF5 1.10 leaks and reads out of bounds on damaged files, which hides this project's own bugs.
 inline bool IsFuzzedHdf5([[maybe_unused]] const uint8_t* data, [[maybe_unused]] size_t size) {
 #ifdef TRAINER_FUZZ
   const std::string_view bytes(reinterpret_cast<const char*>(data), size);
@@ -25,7 +25,7 @@ inline bool IsFuzzedHdf5([[maybe_unused]] const uint8_t* data, [[maybe_unused]] 
 #endif
 }
 
-// Runs `body`. A refusal is a good outcome, but never one that calls itself a fault of the program.
+// Runs `body`. An Error is a good outcome, unless its code says that the program is at fault.
 // Anything else that is thrown ends the process.
 template <class Body>
 int ExpectRefusalOrSuccess(const Body& body) {

@@ -1,4 +1,4 @@
-// A picture, decoded in each of the three ways and resized as ImageData does, and a part of it.
+// Decodes a picture in all three ways, resizes it as ImageData does, and decodes a part.
 
 #include "fuzz/fuzz_target.h"
 #include "trainer/image/image.h"

@@ -1,5 +1,5 @@
 #pragma once
-// Bytes under a path, for readers that want a file. Nothing reaches a disk.
+// Gives bytes a path, for readers that need a file. Nothing is written to a disk.
 
 #include <sys/mman.h>
 #include <unistd.h>
@@ -12,7 +12,7 @@
 
 namespace trainer {
 
-// The path is valid in this process while the object lives.
+// The path is valid in this process while the object exists.
 class MemoryFile {
  public:
   MemoryFile(const uint8_t* data, size_t size) : fd_(memfd_create("input", MFD_CLOEXEC)) {

@@ -1,4 +1,4 @@
-// A net's prototxt: parsing, upgrades, phase rules, splits.
+// Reads a net's prototxt: parsing, upgrades, phase rules, splits.
 
 #include "fuzz/fuzz_target.h"
 #include "fuzz/memory_file.h"

@@ -1,4 +1,4 @@
-// A model in the format ONNX: parsing, folding of constants, and the net that is made of it.
+// Imports an ONNX model: parsing, constant folding, and the net that is built from it.
 
 #include "fuzz/fuzz_target.h"
 #include "fuzz/memory_file.h"

@@ -1,5 +1,5 @@
-// Runs the fuzz target it is linked with over files and folders of files; for builds without
-// libFuzzer. Prints how many inputs it ran; ends with 1 when there was none.
+// Runs the linked fuzz target over files and folders of files, for builds without libFuzzer. Prints
+// the number of inputs; exits with 1 if there were none.
 
 #include <cstdio>
 #include <filesystem>

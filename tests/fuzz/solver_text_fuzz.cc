@@ -1,5 +1,5 @@
-// A solver's prototxt: parsing and every check that needs no net to be built. A net that it names
-// by path is read as well; the inputs of the corpus carry theirs inside.
+// Reads a solver's prototxt: parsing and every check that needs no net. If the solver gives a net
+// by path, that file is read too; the inputs of the corpus contain their nets.
 
 #include "fuzz/fuzz_target.h"
 #include "fuzz/memory_file.h"

@@ -1,4 +1,4 @@
-// A solver's state beside its weights: parsing, the link to the weights, every history blob.
+// Reads a solver's state with its weights: parsing, the link to the weights, every history blob.
 
 #include <string_view>
 
@@ -9,7 +9,7 @@
 
 namespace {
 
-// A folder with weights under the name that the corpus uses.
+// A folder with weights, under the name that the corpus uses.
 class StateFolder {
  public:
   StateFolder() {

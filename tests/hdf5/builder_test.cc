@@ -89,7 +89,7 @@ TEST(Hdf5BuilderTest, HoldsThousandsOfArraysAndGivesTheSameBytesTwice) {
   EXPECT_THAT(Floats(reader.Array("history/4711")), ElementsAre(4711));
 }
 
-// 2.4 GB in a mapping that is never touched and a file with a hole.
+// Writes 2.4 GB from a mapping that is never touched to a sparse file.
 TEST(Hdf5BuilderTest, HoldsMoreThanTwoGigabytes) {
   const TempFolder folder;
   constexpr size_t kCount = 600000001;

@@ -1,4 +1,4 @@
-// Files made by h5py, see scripts/golden/hdf5.py.
+// Tests files that h5py wrote (scripts/golden/hdf5.py).
 
 #include "trainer/hdf5/reader.h"
 
@@ -24,7 +24,7 @@ using testing::HasSubstr;
 const std::string kGolden = SourceFolder() + "/tests/golden/";
 
 TEST(Hdf5ReaderTest, ReadsWhatH5pyWrote) {
-  for (const char* name : {"hdf5_weights.h5", "hdf5_latest.h5"}) {  // the second: a newer format
+  for (const char* name : {"hdf5_weights.h5", "hdf5_latest.h5"}) {  // the second has a newer format
     const Hdf5Reader reader(kGolden + name);
     EXPECT_THAT(reader.Array("data/ip/0").dims(), ElementsAre(2, 3)) << name;
     EXPECT_THAT(Floats(reader.Array("data/ip/0")), ElementsAre(0, 0.5, 1, 1.5, 2, 2.5)) << name;
@@ -48,7 +48,7 @@ TEST(Hdf5ReaderTest, ReadsCompressedRowsAndWholeNumbers) {
   EXPECT_THAT(Floats(reader.Array("label")), ElementsAre(0, 1, 2, 3, 4));
 }
 
-// What this process has read of files so far.
+// Returns the number of bytes that this process has read from files.
 uint64_t BytesRead() {
   std::ifstream io("/proc/self/io");
   std::string name;
@@ -139,7 +139,7 @@ TEST(Hdf5ReaderTest, GivesTheGoodPartOfABadFile) {
   EXPECT_THAT(Floats(reader.Array("good")), ElementsAre(0, 0.5, 1, 1.5));
 }
 
-// Cut anywhere, the file is refused or, where only unused bytes went, reads the same.
+// A truncated file is refused, wherever it is cut.
 TEST(Hdf5ReaderTest, RefusesACutFile) {
   const TempFolder folder;
   for (const char* name : {"hdf5_weights.h5", "hdf5_rows_a.h5"}) {
@@ -167,7 +167,7 @@ void ReadAll(const Hdf5Reader& reader, const std::string& group, int depth) {
   }
 }
 
-// A flipped bit of a file without seal may go unseen in the numbers, but nothing worse happens.
+// Without a seal, a flipped bit may change values unnoticed, but nothing worse happens.
 TEST(Hdf5ReaderTest, SurvivesAnyFlippedBit) {
 #ifdef __SANITIZE_ADDRESS__
   GTEST_SKIP() << "the HDF5 library tries allocations of any size; this sanitizer ends the program";

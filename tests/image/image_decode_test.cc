@@ -23,7 +23,7 @@ Thrown Refusal(const std::string& bytes, ColorMode colors = ColorMode::kColor) {
   return Catch([&] { Decode(bytes, colors); });
 }
 
-// The greatest difference; 999 where the shapes differ.
+// Returns the largest difference, or 999 if the shapes differ.
 int Difference(const Image& image, const GoldenTensor& want) {
   if (want.dims != std::vector<int64_t>{image.channels, image.height, image.width}) return 999;
   int most = 0;
@@ -48,7 +48,7 @@ TEST(DecodeTest, GoldenValuesOfOpenCv) {
   EXPECT_EQ(compared, 78);
 }
 
-// Rows are put into planes 16 pixels at a time, and what is left one by one.
+// The decoder splits rows into planes 16 pixels at a time, and the remainder one by one.
 TEST(DecodeTest, RowsOfAnyWidthBecomePlanes) {
   for (int width = 1; width <= 67; ++width) {
     std::string file = "P6 " + std::to_string(width) + " 2 255\n";
@@ -102,7 +102,7 @@ TEST(DecodeTest, Refuses16BitsAsStoredOnly) {
   }
 }
 
-// rgb16.png begins with red 0x6586, green 0x42ed, blue 0x0513.
+// The first pixel of rgb16.png is red 0x6586, green 0x42ed, blue 0x0513.
 TEST(DecodeTest, Reads16BitsWhereFloatsAreTaken) {
   const auto floats = [](const char* name, ColorMode colors) {
     Image image;
@@ -142,7 +142,7 @@ TEST(DecodeTest, RefusesCmykWithoutAdobesMarker) {
 
 // --- Damage ---
 
-// Every file of tests/golden/images.
+// Returns the names of all golden images.
 std::vector<std::string> Names() {
   std::vector<std::string> names;
   for (const GoldenCase& golden : ReadGolden("images/images.txt")) names.push_back(golden.name);
@@ -175,10 +175,10 @@ TEST(DecodeTest, InvertedBytesGiveAPictureOrARefusal) {
       ++total;
     }
   }
-  EXPECT_EQ(refused, total);  // PNG's check sums see them all
+  EXPECT_EQ(refused, total);  // the checksums of PNG detect all
 }
 
-// --- Bombs ---
+// --- Decompression bombs ---
 
 void PutBig32(std::string* bytes, size_t at, uint32_t value) {
   for (int i = 0; i < 4; ++i) (*bytes)[at + i] = static_cast<char>(value >> (24 - 8 * i));

@@ -18,10 +18,10 @@ TEST(ImageGridTest, TilesStandInRowsWithALineBetween) {
     return image.pixels[static_cast<size_t>(y * image.width + x)];
   };
   EXPECT_EQ(at(0, 0), 0);
-  EXPECT_EQ(at(1, 1), 0);        // the least
+  EXPECT_EQ(at(1, 1), 0);        // the smallest value
   EXPECT_EQ(at(1, 1 + 25), 64);  // a quarter of the way
   EXPECT_EQ(at(1 + 25, 1 + 25), 255);
-  EXPECT_EQ(at(25, 1 + 25), 0);  // the line
+  EXPECT_EQ(at(25, 1 + 25), 0);  // the separating line
 }
 
 TEST(ImageGridTest, ThreeChannelsAreColoursOthersStandAlone) {

@@ -1,4 +1,4 @@
-// FilterWeights of pictures: what is decoded of a JPEG equals what decoding all of it gives.
+// Compares partly decoded JPEG pictures with the complete decoding, and tests resizing of regions.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@
 namespace trainer {
 namespace {
 
-// Waves and noise: neighbouring pixels differ in lightness and in colour.
+// Returns waves with noise: neighbouring pixels differ in lightness and in colour.
 Image Waves(int height, int width, int channels = 3) {
   Image image{channels, height, width, {}};
   uint32_t noise = 1;
@@ -49,7 +49,7 @@ Image Whole(const std::string& bytes, ColorMode colors = ColorMode::kColor) {
   return image;
 }
 
-// Of the pixels that `part` holds and `whole`, both decoded at the same size.
+// Counts the pixels of `part` that differ from `whole`. Both are decoded at the same size.
 int Differences(const Part& part, const Image& whole) {
   int differences = 0;
   for (int c = 0; c < whole.channels; ++c) {
@@ -65,7 +65,7 @@ int Differences(const Part& part, const Image& whole) {
   return differences;
 }
 
-// Pictures as cameras and programs store them: colours at full, half (across) and half size (both).
+// Returns pictures with colours at full, half (horizontal) and half size (both directions).
 std::vector<std::string> Sampled() {
   std::vector<std::string> files;
   for (const char* name : {"full", "across", "half", "gray", "restarts"}) {
@@ -101,7 +101,7 @@ TEST(PartTest, EveryPlaceEqualsTheWholePictureAtAHalfAQuarterAndAnEighth) {
   for (const std::string& file : Sampled()) {
     const Image full = Whole(file);
     for (const int scale_denom : {2, 4, 8}) {
-      // The whole, decoded at this size.
+      // Decodes the whole picture at this size.
       const Part all = DecodeBox(file, {0, 0, full.width, full.height}, full.height / scale_denom,
                                  full.width / scale_denom);
       ASSERT_EQ(all.held.scale_denom, scale_denom);
@@ -205,8 +205,8 @@ TEST(SmoothTest, GoldenValuesOfPillow) {
   }
 }
 
-// A region between pixels is that of a picture of the double size, of which each pixel stands for
-// four equal ones.
+// A region between pixels gives the same result as in a picture of twice the size, in which four
+// equal pixels replace each pixel.
 TEST(SmoothTest, BordersMayLieBetweenPixels) {
   const Image small = Waves(12, 14);
   Image large{3, 24, 28, {}};
@@ -225,7 +225,7 @@ TEST(SmoothTest, BordersMayLieBetweenPixels) {
   }
   for (const Interpolation how : {Interpolation::kNearest, Interpolation::kLinear,
                                   Interpolation::kCubic, Interpolation::kSmooth}) {
-    ResizeRegion(small, {0.5, 11.25, 13.5, 0.75}, 7, 9, &of_small, how);  // stays inside
+    ResizeRegion(small, {0.5, 11.25, 13.5, 0.75}, 7, 9, &of_small, how);  // stays in the image
     EXPECT_EQ(of_small.pixels.size(), 7u * 9 * 3);
   }
 }
@@ -244,7 +244,7 @@ TEST(PartTest, APictureCutShortIsRefusedWhateverThePartIs) {
               Refuses(ErrorCode::kData, "record '7' is a truncated JPEG file: its end is missing"));
 }
 
-// The numbers of restart markers come in turns; a wrong one is a warning where it is met.
+// Restart markers are numbered cyclically; a wrong number is a warning when it is read.
 TEST(PartTest, DamageIsSeenDownToTheLastRowOfThePart) {
   std::string bytes = Picture("waves_restarts.jpg");
   const size_t third = bytes.find("\xff\xd2");
@@ -255,7 +255,7 @@ TEST(PartTest, DamageIsSeenDownToTheLastRowOfThePart) {
     return Catch([&] { DecodeBox(bytes, {0, top, 8, rows}); }).code;
   };
   EXPECT_EQ(refusal(0, height), 65);
-  EXPECT_EQ(refusal(height - 8, 8), 65);  // rows above are read, too
+  EXPECT_EQ(refusal(height - 8, 8), 65);  // the rows above are decoded too
   EXPECT_EQ(refusal(0, 8), 0);
 }
 

@@ -1,4 +1,4 @@
-// TIFF images: written by hand as TIFF 6.0 describes them, and, compressed or in tiles, by libtiff.
+// Tests TIFF images written by hand from TIFF 6.0 or, if compressed or tiled, by libtiff.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -20,7 +20,7 @@ namespace {
 
 using testing::ElementsAre;
 
-// An uncompressed image in one strip, or a strip for each channel.
+// Describes an uncompressed image in one strip, or with a strip for each channel.
 struct TiffImage {
   int width = 2, height = 1;
   std::vector<uint16_t> numbers;  // in the file's order
@@ -37,7 +37,7 @@ class TiffBytes {
   explicit TiffBytes(const TiffImage& image) : image_(image) {
     bytes_ = image.big_endian ? "MM" : "II";
     Put(42, 2);
-    Put(0, 4);  // the place of the directory, set below
+    Put(0, 4);  // offset of the directory, set below
     std::vector<uint32_t> offsets, counts;
     const size_t strips = image.planar == 2 ? static_cast<size_t>(image.samples) : 1;
     const size_t numbers = image.numbers.size() / strips;
@@ -64,7 +64,7 @@ class TiffBytes {
     Add(279, 4, counts);
     Add(284, 3, {static_cast<uint32_t>(image.planar)});
     if (!image.palette.empty()) Add(320, 3, {image.palette.begin(), image.palette.end()});
-    if (image.samples == 4) Add(338, 3, {2});  // alpha that is not multiplied into the colours
+    if (image.samples == 4) Add(338, 3, {2});  // alpha is not multiplied into the colours
     Add(339, 3, all(image.format));
     const size_t directory = bytes_.size();
     Put(static_cast<uint32_t>(entries_.size() / 12), 2);
@@ -87,7 +87,7 @@ class TiffBytes {
   }
   void Put(uint32_t value, int size) { bytes_ += Number(value, size); }
 
-  // Adds an entry of the directory; longer values are before the directory.
+  // Adds an entry of the directory; longer values are stored before the directory.
   void Add(uint32_t tag, int type, const std::vector<uint32_t>& values) {
     std::string content;
     for (const uint32_t value : values) content += Number(value, type == 3 ? 2 : 4);
@@ -120,7 +120,7 @@ std::vector<int> Pixels(const std::string& bytes, ColorMode colors = ColorMode::
   return {image.pixels.begin(), image.pixels.end()};
 }
 
-// Returns the numbers of 16 bits. Decoded, they are from 0 to 255.
+// Returns the 16-bit values. The decoded values range from 0 to 255.
 std::vector<float> Numbers16(const std::string& bytes, ColorMode colors = ColorMode::kAsStored) {
   const Image image = DecodeTiffImage(bytes, colors);
   EXPECT_TRUE(image.pixels.empty());
@@ -151,7 +151,7 @@ TEST(TiffTest, HandValuesOf8Bits) {
     const std::string rgb =
         Tiff({.numbers = {1, 2, 3, 11, 12, 13}, .samples = 3, .photometric = 2, .big_endian = big});
     EXPECT_THAT(Pixels(rgb), ElementsAre(3, 13, 2, 12, 1, 11)) << "blue first";
-    // 0.299 * 1 + 0.587 * 2 + 0.114 * 3 = 1.8; 11.8
+    // 0.299 * 1 + 0.587 * 2 + 0.114 * 3 is 1.8; the second pixel is 11.8.
     EXPECT_THAT(Pixels(rgb, ColorMode::kGray), ElementsAre(2, 12));
   }
   EXPECT_THAT(Pixels(Tiff({.numbers = {1, 250}}), ColorMode::kColor),
@@ -218,7 +218,7 @@ TEST(TiffTest, ImagesAreTurnedUprightUnlessAsStored) {
   TiffImage image{.width = 3, .height = 2, .numbers = {1, 2, 3, 4, 5, 6}, .orientation = 3};
   EXPECT_THAT(Pixels(Tiff(image), ColorMode::kGray), ElementsAre(6, 5, 4, 3, 2, 1));
   EXPECT_THAT(Pixels(Tiff(image)), ElementsAre(1, 2, 3, 4, 5, 6));
-  image.orientation = 6;  // the first row is the right side
+  image.orientation = 6;  // the first row is shown at the right
   EXPECT_EQ(DecodeTiffImage(Tiff(image), ColorMode::kGray).height, 3);
   EXPECT_THAT(Pixels(Tiff(image), ColorMode::kGray), ElementsAre(4, 1, 5, 2, 6, 3));
   image.bits = 16;
@@ -256,7 +256,7 @@ TEST(TiffTest, RefusesRowsOfMoreBytesThanAreAllocatedAtOnce) {
 TEST(TiffTest, FilesCutShortAnywhereAreRefused) {
   const std::string whole = Tiff({.numbers = {258, 65535}, .bits = 16});
   constexpr size_t kNextPage =
-      4;  // libtiff does without the last 4 bytes, the place of a next page
+      4;  // libtiff does not need the last 4 bytes, the offset of a next page
   for (size_t length = 0; length < whole.size() - kNextPage; ++length) {
     ASSERT_EQ(TiffRefusal(whole.substr(0, length)).code, 65) << length;
   }
@@ -274,10 +274,10 @@ TEST(TiffTest, InvertedBytesGiveAnImageOrARefusal) {
   }
 }
 
-// Number of channel c of the pixel (x, y) of the image below.
+// Returns the value of channel c at pixel (x, y) of the image below.
 uint16_t SampleOfTiff(int x, int y, int c) { return static_cast<uint16_t>(300 * y + 7 * x + c); }
 
-// Writes an RGB image of 37 x 21 pixels with 16 bits by libtiff; `tile` 0: in strips of 5 rows.
+// Writes an RGB image of 37 x 21 pixels with 16 bits with libtiff; `tile` 0 means strips of 5 rows.
 std::string WrittenByLibtiff(const std::string& path, int compression, uint32_t tile) {
   constexpr int kWidth = 37, kHeight = 21;
   TIFF* const file = TIFFOpen(path.c_str(), "w");

@@ -29,7 +29,7 @@ layer { name: "relu" type: "ReLU" bottom: "image" top: "image" }
 layer { name: "twice" type: "Power" bottom: "image" top: "twice" power_param { scale: 2 } }
 )";
 
-// Datasets whose numbers count from 0.
+// Writes datasets whose values count up from 0.
 void WriteRows(const std::string& path,
                const std::vector<std::pair<std::string, std::vector<int64_t>>>& datasets) {
   Hdf5Appender file(path);

@@ -17,8 +17,8 @@
 
 namespace trainer {
 
-// A folder with 40 digits for tests, a net that classifies them, and random weights of the net. The
-// files are net.prototxt, deploy.prototxt and net.caffemodel.
+// A folder with 40 digits for tests, a net that classifies them, and random weights. The files are
+// net.prototxt, deploy.prototxt and net.caffemodel.
 class DigitsNet {
  public:
   static constexpr int kRecords = 40;
@@ -49,7 +49,7 @@ layer { name: "prob" type: "Softmax" bottom: "ip" top: "prob" }
   const TempFolder& folder() const { return folder_; }
   std::string weights() const { return folder_ / "net.caffemodel"; }
 
-  // Loads net.prototxt, which has the text `text`.
+  // Writes `text` to net.prototxt and loads it.
   NetSpec Load() const { return LoadNet(folder_.Write("net.prototxt", text)); }
   NetSpec LoadDeploy() const { return LoadNet(folder_ / "deploy.prototxt"); }
 

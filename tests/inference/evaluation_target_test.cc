@@ -17,7 +17,7 @@ using testing::Contains;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-// The folder of a run with tests and snapshots at iterations 10 and 20, the first test the better.
+// Writes a run with tests and snapshots at iterations 10 and 20; the first test is the better one.
 class EvaluationTargetTest : public testing::Test {
  protected:
   EvaluationTargetTest() {

@@ -58,7 +58,7 @@ TEST_F(EvaluationTest, TheConfusionMatrixAgreesWithTheAccuracyLayer) {
   EXPECT_NEAR(result.confusion->accuracy(), result.outputs[0].mean(), 1e-6);
 }
 
-// Two whole batches of 16 and one of 8.
+// One pass has two whole batches of 16 and one of 8.
 TEST_F(EvaluationTest, InOnePassEachRecordCountsOnce) {
   const Evaluation pass = Compare(kExactPass);
   EXPECT_EQ(pass.batches, 3);

@@ -17,7 +17,7 @@ using testing::IsEmpty;
 
 class ImageInputFlagsTest : public testing::Test {
  protected:
-  // A net whose file begins with this comment.
+  // Returns a net whose file begins with this comment.
   NetSpec NetWith(const std::string& comment) const {
     return LoadNet(folder_.Write("net.prototxt",
                                  comment.empty() ? "name: 'n'" : "# " + comment + "\nname: 'n'"));

@@ -21,7 +21,7 @@ using testing::Pair;
 
 class ImagePathsTest : public testing::Test {
  protected:
-  // The paths, without the folder of the test.
+  // Returns the paths, without the folder of the test.
   std::vector<std::string> Read(const std::vector<std::string>& words,
                                 const std::string& list = "") const {
     ImagePaths paths(words, list);

@@ -19,7 +19,7 @@ using testing::HasSubstr;
 
 class ImagePreprocessorTest : public testing::Test {
  protected:
-  // Grey, `height` x `width`, pixels counting from `first`.
+  // Writes a grey image of `height` x `width` whose pixels count up from `first`.
   std::string Grey(const std::string& name, int height, int width, int first = 0) const {
     std::string pixels(static_cast<size_t>(height * width), '\0');
     std::iota(pixels.begin(), pixels.end(), static_cast<char>(first));
@@ -52,7 +52,7 @@ TEST_F(ImagePreprocessorTest, ColoursComeAsBlueGreenRed) {
   WriteText(folder_ / "c.ppm", std::string("P6 2 1 255\n\x01\x02\x03\x0b\x0c\x0d"));
   EXPECT_THAT(Read({1, 3, 1, 2}, {}, folder_ / "c.ppm"), ElementsAre(3, 13, 2, 12, 1, 11));
   EXPECT_THAT(Read({1, 3, 1, 2}, {}, Grey("g.pgm", 1, 2, 7)), ElementsAre(7, 8, 7, 8, 7, 8));
-  // 0.299 * 1 + 0.587 * 2 + 0.114 * 3 = 1.8; 11.8
+  // 0.299 * 1 + 0.587 * 2 + 0.114 * 3 is 1.8; the second pixel is 11.8.
   EXPECT_THAT(Read({1, 1, 1, 2}, {}, folder_ / "c.ppm"), ElementsAre(2, 12));
 }
 
@@ -62,7 +62,7 @@ TEST_F(ImagePreprocessorTest, All16BitsOfAnImageAreUsed) {
     image.floats.push_back(static_cast<float>(number) / 257);
   }
   WriteText(folder_ / "deep.png", EncodeImage(image, "png"));
-  // 257 of 65535 is 1 of 255.
+  // 257 of 65535 equals 1 of 255.
   EXPECT_THAT(Read({1, 1, 2, 4}, {.mean_values = {2}, .scale = 257}, folder_ / "deep.png"),
               testing::Pointwise(testing::FloatNear(0.01f), {486.0f, 1486.0f, 2486.0f, 3486.0f,
                                                              486.0f, 1486.0f, 2486.0f, 3486.0f}));
@@ -70,13 +70,13 @@ TEST_F(ImagePreprocessorTest, All16BitsOfAnImageAreUsed) {
               testing::Pointwise(testing::FloatNear(0.01f), {1500.0f, 3500.0f}));
 }
 
-// Training cropped images that kept their proportions: nothing may be stretched here.
+// Training cropped images that kept their proportions, so no image may be stretched here.
 TEST_F(ImagePreprocessorTest, TheShorterSideIsResizedInProportion) {
   PreprocessOptions options;
   options.short_side = 2;
   ImagePreprocessor reader({1, 1, 2, 2}, options);
   std::vector<float> out;
-  reader.Read(Grey("wide.pgm", 2, 4), &out);  // rows 0 1 2 3 and 4 5 6 7: the middle columns
+  reader.Read(Grey("wide.pgm", 2, 4), &out);  // middle columns of rows 0 1 2 3 and 4 5 6 7
   EXPECT_THAT(out, ElementsAre(1, 2, 5, 6));
   out.clear();
   reader.Read(Grey("tall.pgm", 4, 2), &out);
@@ -98,7 +98,7 @@ TEST_F(ImagePreprocessorTest, TheShorterSideIsResizedInProportion) {
 TEST_F(ImagePreprocessorTest, TheMeanComesBetweenTheTwoScales) {
   PreprocessOptions options;
   options.mean_values = {1};
-  options.raw_scale = 510;  // doubles
+  options.raw_scale = 510;  // doubles the values
   options.scale = 0.5f;
   EXPECT_THAT(Read({1, 1, 1, 3}, options, Grey("g.pgm", 1, 3, 10)), ElementsAre(9.5, 10.5, 11.5));
 }
@@ -109,7 +109,7 @@ TEST_F(ImagePreprocessorTest, TheMiddleOfTheResizedPictureIsCutOut) {
   const std::string path = Grey("g.pgm", 4, 4);
   EXPECT_THAT(Read({1, 1, 2, 2}, options, path), ElementsAre(5, 6, 9, 10));
   EXPECT_THAT(Read({1, 1, 1, 3}, options, path), ElementsAre(4, 5, 6)) << "rounded up and left";
-  // Resized to 2 x 2 each pixel is the mean of four.
+  // After resizing to 2 x 2, each pixel is the mean of four.
   EXPECT_THAT(Read({1, 1, 2, 2}, {}, path), ElementsAre(3, 5, 11, 13));
 }
 

@@ -28,7 +28,7 @@ std::vector<float> SomeImage() {
   return image;
 }
 
-// Returns the weights of a number of kProduct, in the order of files: (C, H, W).
+// Returns the weights of value `index` of kProduct, in the order of files: (C, H, W).
 std::vector<float> WeightsOfNumber(const SmallNet& net, size_t index) {
   const Param& weight = *net.net->params()[0];
   std::vector<float> rows(72);

@@ -33,7 +33,7 @@ class InspectionTest : public testing::Test {
                                     .weights = {digits_.weights()},
                                     .batch = 1});
   }
-  // Replaces deploy.prototxt. The weights are then those of the fillers.
+  // Replaces deploy.prototxt. The weights then come from the fillers.
   void UseNet(const std::string& layers) {
     has_weights_ = false;
     digits_.folder().Write("deploy.prototxt", R"(name: "small"

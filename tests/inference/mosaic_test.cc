@@ -13,25 +13,25 @@ int At(const Image& image, int y, int x) {
 }
 
 TEST(MosaicTest, HandValuesOfMapsSideBySide) {
-  // Five maps of 2 x 2: the values 0, 1, ..., 19. A tile is 24 pixels wide, 12 for each value.
+  // Five maps of 2 x 2 have the values 0, 1, ..., 19. A tile is 24 pixels wide, 12 per value.
   std::vector<float> values(20);
   std::iota(values.begin(), values.end(), 0.0f);
   const Image image = MakeMosaic(values, std::vector<int64_t>{5, 2, 2});
   EXPECT_EQ(image.channels, 1);
   EXPECT_EQ(image.width, 1 + 3 * 25);
   EXPECT_EQ(image.height, 1 + 2 * 25);
-  EXPECT_EQ(At(image, 1, 1), 0);                // map 0, its first value
-  EXPECT_EQ(At(image, 13, 13), 40);             // and its last one: 3 / 19 of 255
+  EXPECT_EQ(At(image, 1, 1), 0);                // map 0, first value
+  EXPECT_EQ(At(image, 13, 13), 40);             // map 0, last value, 3 / 19 of 255
   EXPECT_EQ(At(image, 1, 51), 107);             // map 2, 8 / 19
   EXPECT_EQ(At(image, 26, 1), 161);             // map 3 begins the second row, 12 / 19
   EXPECT_EQ(At(image, 26 + 12, 26 + 12), 255);  // the last value of map 4
-  EXPECT_EQ(At(image, 26, 51), 0);              // there is no sixth map
+  EXPECT_EQ(At(image, 26, 51), 0);              // the sixth place is empty
 }
 
 TEST(MosaicTest, AVectorIsOneTileOfRows) {
   for (const std::vector<int64_t>& shape :
        {std::vector<int64_t>{3}, std::vector<int64_t>{3, 1, 1}}) {
-    const Image image = MakeMosaic(std::vector<float>{1, 2, 5}, shape);  // 2 x 2, one without value
+    const Image image = MakeMosaic(std::vector<float>{1, 2, 5}, shape);  // 2 x 2 with an empty cell
     EXPECT_EQ(image.width, 26);
     EXPECT_EQ(image.height, 26);
     EXPECT_EQ(At(image, 1, 1), 0);
@@ -50,7 +50,7 @@ TEST(MosaicTest, AMatrixIsOneTile) {
 }
 
 TEST(MosaicTest, LargeMapsAreShrunkToTheMeanOfTheirPixels) {
-  // One map of 1022 x 2: each pixel of the picture is the mean of 2 x 2 values.
+  // The map is 1022 x 2: each pixel of the picture is the mean of 2 x 2 values.
   std::vector<float> values(1022 * 2, 0.0f);
   values[0] = 4;                          // the mean 1
   values[4] = values[5] = values[6] = 4;  // the mean 3

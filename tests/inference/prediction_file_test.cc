@@ -19,12 +19,12 @@ class PredictionFileTest : public testing::Test {
   PredictionFileOptions Options(const std::string& name, size_t top = 2) const {
     return {folder_ / name, top, names_};
   }
-  // The rows of the images from `begin` on.
+  // Writes the rows of the images from `begin` on.
   void Write(PredictionFile& file, size_t begin = 0) const {
     for (size_t i = begin; i < images_.size(); ++i) file.Add(images_[i]);
     file.Finish();
   }
-  // Writes all rows.
+  // Writes all rows and returns the file's text.
   std::string Whole(const std::string& name) const {
     PredictionFile file(Options(name), 3);
     Write(file);

@@ -55,7 +55,7 @@ TEST_F(PredictionRunTest, ArraysHaveTheScoresOfEachImageAndNanForABadOne) {
   EXPECT_THAT(codes, ElementsAre(0, 65, 0));
 }
 
-// A bias for each place in the batch makes the scores depend on the place, as rounding does.
+// A different bias at each place of the batch makes scores depend on the place, as rounding does.
 TEST_F(PredictionRunTest, AResumedFileIsThatOfOneRun) {
   const NetSpec spec = LoadNet(digits_.folder().Write("places.prototxt", R"(name: "places"
 layer { name: "data" type: "Input" top: "data"

@@ -36,7 +36,7 @@ class PredictorTest : public testing::Test {
   std::vector<std::vector<float>> Expected(const std::vector<std::string>& paths) const {
     const PredictionTarget target = ResolvePredictionTarget(
         {.model = {.file = Options().model}, .weights = Options().weights, .batch = 1});
-    const std::unique_ptr<Device> device = MakeCpuDevice();  // of as many threads as a Predictor's
+    const std::unique_ptr<Device> device = MakeCpuDevice();  // with a Predictor's threads
     InferenceNet net(target.net, *device, {.state = target.state});
     net.LoadWeights(target.weights);
     Classifier classifier(net.net(), "", {});

@@ -45,7 +45,7 @@ class PreprocessingFlagsTest : public testing::Test {
     writer->Finish();
   }
 
-  // The comment of a net with this data layer.
+  // Returns the comment for a net with this data layer.
   std::string Comment(const std::string& type, const std::string& fields) const {
     WriteText(folder_ / "net.prototxt",
               Join("layer { name: \"d\" type: \"", type, "\" top: \"data\" top: \"label\" ", fields,

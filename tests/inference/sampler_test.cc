@@ -49,8 +49,8 @@ TEST(SamplerTest, OutputsBecomeInputs) {
   options.blob = "y";
   options.feed = {"y:x"};
   options.start = "zeros";
-  options.steps = 3;  // 1, 3, 7
-  options.every = 2;  // 31
+  options.steps = 3;  // values 1, 3, 7
+  options.every = 2;  // value 31
   options.count = 3;
   const auto sampler = MakeSampler(*net.net, options);
   const SampleSet samples = DrawSamples(*sampler, options);

@@ -10,7 +10,7 @@
 
 namespace trainer {
 
-// A TEST net with a block of its own for every value.
+// A TEST net in which each value has its own memory.
 struct SmallNet {
   NetSpec spec;
   std::unique_ptr<Device> device = MakeCpuDevice(1);

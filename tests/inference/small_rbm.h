@@ -12,7 +12,7 @@
 
 namespace trainer {
 
-// A net with one RBM of random weights.
+// A net with one RBM with random weights.
 struct SmallRbm {
   SmallRbm(int visible, int hidden, const std::string& fields = "")
       : device(MakeTestDevice()),
@@ -36,7 +36,7 @@ struct SmallRbm {
     return options;
   }
   std::vector<float> Values(const char* param) { return WeightOf(*device, *params.Find(param)); }
-  // -free energy of visible units.
+  // Returns the negative free energy of visible units.
   double LogP(const std::vector<double>& v) {
     const std::vector<float> w = Values("rbm:0"), c = Values("rbm:1"), b = Values("rbm:2");
     double sum = 0;

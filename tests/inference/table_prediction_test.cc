@@ -32,7 +32,7 @@ TableColumn Classes(const std::string& name, std::vector<std::string> categories
   return column;
 }
 
-// A net that answers with the `inputs` numbers of its input, for two rows at once.
+// Returns a net that outputs the `inputs` values of its input, for two rows at once.
 NetSpec Echo(int inputs) {
   return NetFromText(
       "layer { name: 'in' type: 'Input' top: 'data' input_param { shape { dim: 2 "
@@ -43,7 +43,7 @@ NetSpec Echo(int inputs) {
 
 class TablePredictionTest : public testing::Test {
  protected:
-  // The inputs are a, stored as it is, and b, stored as (b - 1) * 2.
+  // The inputs are a, stored unchanged, and b, stored as (b - 1) * 2.
   TablePredictionTest() { format_.inputs = {Scaled("a", 0, 1), Scaled("b", 1, 2)}; }
 
   TablePredictionResult Predict(const NetSpec& spec, const std::string& table,

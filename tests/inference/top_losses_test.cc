@@ -12,7 +12,7 @@ namespace {
 using testing::Each;
 using testing::ElementsAre;
 
-// Batches of three images of 2 x 2 pixels, all of whose pixels are the record's number.
+// Adds batches of three images of 2 x 2 pixels, whose pixels all equal the record's number.
 class TopLossesTest : public testing::Test {
  protected:
   void Add(const std::vector<Prediction>& predictions, int64_t labels = 3) {
@@ -39,7 +39,7 @@ class TopLossesTest : public testing::Test {
 TEST_F(TopLossesTest, KeepsTheHighestLossesOfAllBatchesInOrder) {
   Add({{0, 1, 2, 0.5, 0.9}, {1, 1, 2, 2, 0.9}, {2, 1, 1, 0.1, 0.9}});
   EXPECT_THAT(Records(), ElementsAre(1, 0, 2));
-  Add({{0, 1, 2, 1, 0.9}, {2, 0, 2, 3, 0.9}});  // the label between them does not count
+  Add({{0, 1, 2, 1, 0.9}, {2, 0, 2, 3, 0.9}});  // record 4, with an ignored label, does not count
   EXPECT_THAT(Records(), ElementsAre(5, 1, 3));
   for (const TopLoss& image : worst_.images()) {
     EXPECT_EQ(image.shape, Shape({1, 1, 2, 2}));

@@ -1,5 +1,5 @@
-// Flips, affine maps, blur and the operations of RandAugment and TrivialAugment, compared with
-// torchvision's, and as changes of records.
+// Tests flips, affine maps, blur and the operations of RandAugment and TrivialAugment: as changes
+// of records, and compared with torchvision.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -23,11 +23,11 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-// Of scripts/golden/augment_ops.py.
+// These values are also in scripts/golden/augment_ops.py.
 constexpr PhiloxKey kOpsKey{17, 3};
 constexpr uint32_t kOpsFirstPass = 0x31000000, kOpsHash = 41;
 
-// An image of a golden case, in a wider one whose other bytes must not change.
+// Places the image of a golden case in a larger one, whose other bytes must not change.
 class GoldenBytes {
  public:
   explicit GoldenBytes(const GoldenCase& golden) : golden_(golden) {
@@ -82,7 +82,7 @@ const std::vector<GoldenCase>& GoldenOps() {
   return kCases;
 }
 
-// Calls use(case) for each case whose name begins so. Returns how many there are.
+// Calls use(case) for each case whose name begins with `prefix`. Returns the number of cases.
 template <class F>
 int ForGoldenOps(const std::string& prefix, const F& use) {
   int count = 0;
@@ -98,7 +98,7 @@ AutoOperation OperationOf(const GoldenCase& golden) {
   return static_cast<AutoOperation>(golden.Number("operation"));
 }
 
-// --- torchvision's values ---
+// --- Values from torchvision ---
 
 TEST(AutoAugmentTest, GoldenValuesOfTorchvisionsOperations) {
   std::set<AutoOperation> seen;
@@ -158,7 +158,7 @@ TEST(AffineWarpTest, GoldenValuesOfTorchvision) {
     const bool bilinear = golden.Number("bilinear") == 1;
     const WarpStyle style{bilinear, {static_cast<uint8_t>(golden.Number("fill"))}};
     WarpAffine(MapOf(change, bytes.part().height, bytes.part().width), style, bytes.part());
-    bytes.ExpectOut(bilinear ? 1 : 0);  // Pillow cuts off, this rounds
+    bytes.ExpectOut(bilinear ? 1 : 0);  // Pillow truncates, this code rounds
   });
   EXPECT_EQ(cases, 24);
 }

@@ -1,4 +1,4 @@
-// Random changes of training images, mixed images, several crops of test images.
+// Tests random changes of training images, mixed images, and several crops of test images.
 
 #include "trainer/input/augment.h"
 
@@ -41,7 +41,7 @@ DatumView BytesOfAugment(int c, int h, int w, const std::string& bytes) {
   return view;
 }
 
-// Element (h, w, c) of the result is h * width * channels + w * channels + c.
+// Returns the result with element (h, w, c) at h * width * channels + w * channels + c.
 std::vector<float> ApplyAugment(const Transform& transform, const DatumView& datum,
                                 uint64_t number = 0) {
   const int64_t count = transform.OutShape(datum, "'r'").Count() * transform.crops();
@@ -66,7 +66,7 @@ TEST(ColorChangesTest, GoldenValuesOfPillowAndColorsys) {
     FloatImage pixels(3, in.dims[1], in.dims[2], &memory);
     std::ranges::copy(in.values, pixels.Channel(0));
     const auto by = static_cast<float>(golden.numbers.contains("by") ? golden.Number("by") : 0);
-    float bound = 1.01f;  // Pillow cuts off
+    float bound = 1.01f;  // Pillow truncates
     if (golden.name.starts_with("brightness")) ScaleBrightness(by, &pixels);
     if (golden.name.starts_with("contrast")) {
       ScaleContrast(by, &pixels);
@@ -74,7 +74,7 @@ TEST(ColorChangesTest, GoldenValuesOfPillowAndColorsys) {
     }
     if (golden.name.starts_with("saturation")) {
       ScaleSaturation(by, &pixels);
-      bound = 1.7f;  // and rounds each grey
+      bound = 1.7f;  // and rounds each grey value
     }
     if (golden.name.starts_with("hue")) {
       TurnHue(by, &pixels);
@@ -120,7 +120,7 @@ TEST(AugmentTest, LeavesCropsAndFlipsAsTheyWere) {
   const std::string fields = "crop_size: 4 mirror: true mean_value: 10 scale: 0.5 ";
   for (uint64_t number = 0; number < 10; ++number) {
     const auto plain = ApplyAugment(MakeAugment(fields), BytesOfAugment(3, 9, 9, pixels), number);
-    // A factor of 1 and nothing else: the same numbers by way of floats and back.
+    // The tiny hue forces the conversion to floats and back, which must not change the values.
     EXPECT_EQ(ApplyAugment(MakeAugment(fields + "color_jitter_param { hue: 1e-30 }"),
                            BytesOfAugment(3, 9, 9, pixels), number),
               plain);
@@ -165,7 +165,7 @@ TEST(AugmentTest, ErasesARectangleOfTheAskedAreaAndShape) {
     if (count == 0) continue;
     ++erased;
     const int height = bottom - top + 1, width = right - left + 1;
-    EXPECT_EQ(count, height * width);  // nothing in between is left
+    EXPECT_EQ(count, height * width);  // the erased part is a full rectangle
     EXPECT_NEAR(count / 1600.0, 0.2, 0.125);
     EXPECT_GE(static_cast<double>(height) / width, 0.45);
     EXPECT_LE(static_cast<double>(height) / width, 2.2);
@@ -332,7 +332,7 @@ TEST_F(CropBatchTest, PartsAreMixedByThemselves) {
   InputEnv env;
   const Batch& both = two->Next();
   EXPECT_EQ(both.output(1).size(), 2u * 3 * 7);
-  // The first part has records 0, 2 and 4, and shares of these alone.
+  // The first half has records 0, 2 and 4, mixed only with each other.
   for (size_t i = 0; i < 3; ++i) {
     EXPECT_EQ(both.output(1)[i * 7 + 1] + both.output(1)[i * 7 + 3] + both.output(1)[i * 7 + 5], 0);
   }

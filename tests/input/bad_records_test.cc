@@ -1,4 +1,4 @@
-// --bad_records=skip: which record comes in the place of one that cannot be decoded.
+// Tests --bad_records=skip: which record replaces one that cannot be decoded.
 
 #include "trainer/input/bad_records.h"
 
@@ -18,7 +18,7 @@ using testing::HasSubstr;
 
 constexpr int kBadRecordsRecords = 12;
 
-// Databases of image files, some of which are truncated.
+// Writes sets of image files. Some of the files are truncated.
 class BadRecordsTest : public testing::TestWithParam<std::string> {
  protected:
   BadRecordsTest() { SetMaxBadRecords(100); }
@@ -59,7 +59,7 @@ class BadRecordsTest : public testing::TestWithParam<std::string> {
                                   " source: '" + (folder_ / kind) + "'" + size + shuffle + " }"),
                         env);
   }
-  // Records, and how many were skipped.
+  // Returns the record numbers, and adds the number of skipped records to *bad.
   std::vector<int> Read(BatchQueue& source, int batches, int64_t* bad) const {
     std::vector<int> numbers;
     for (int i = 0; i < batches; ++i) {

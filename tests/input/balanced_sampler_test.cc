@@ -1,4 +1,4 @@
-// Classes that come equally often, however many records they have.
+// Tests class balancing: all classes are read equally often, however many records they have.
 
 #include "balanced_sampler.h"
 
@@ -20,7 +20,7 @@ using testing::HasSubstr;
 using testing::SizeIs;
 
 constexpr PhiloxKey kBalancedKey{3, 4};
-// Classes of 7, 2 and 1 records, which are not together.
+// The classes have 7, 2 and 1 records, which are not contiguous.
 constexpr int32_t kUnbalancedLabels[] = {5, -1, 5, 5, 9, 5, 5, -1, 5, 5};
 
 std::vector<uint32_t> BalancedEpoch(const BalancedOrder& order, uint64_t epoch) {
@@ -31,7 +31,7 @@ std::vector<uint32_t> BalancedEpoch(const BalancedOrder& order, uint64_t epoch) 
   return records;
 }
 
-// Of balanced_order() in scripts/golden/philox.py.
+// The orders are from balanced_order() in scripts/golden/philox.py.
 TEST(BalancedOrderTest, GoldenOrders) {
   const BalancedOrder order(kUnbalancedLabels, kBalancedKey);
   EXPECT_THAT(BalancedEpoch(order, 0),
@@ -75,8 +75,7 @@ TEST(BalancedOrderTest, EqualClassesGiveEachRecordOnce) {
               ElementsAre(0));
 }
 
-// The largest class is spread evenly over an epoch, in which a batch would otherwise be of one
-// class.
+// The largest class is spread evenly over an epoch. Otherwise a batch would contain only one class.
 TEST(BalancedOrderTest, MixesTheClassesOfSortedRecords) {
   std::vector<int32_t> labels(100001, 0);
   labels.back() = 1;
@@ -99,10 +98,10 @@ class BalancedSourceTest : public testing::TestWithParam<std::string> {
   std::unique_ptr<BatchQueue> Make(int batch_size, Rank rank = {}, int threads = 1) const {
     return source_.Make(GetParam(), batch_size, rank, threads);
   }
-  // The numbers of the records of the next batches by their first pixels: see EverySource. Pictures
-  // have blue first, which is 14 more.
+  // Returns the record numbers of the next batches, from their first pixels (see EverySource). In
+  // pictures the first pixel is blue, which is larger by 14.
   static std::vector<int> RecordsByPixel(BatchQueue& source, int batches) {
-    constexpr int kInverse = 223;  // of 31, modulo 256
+    constexpr int kInverse = 223;  // of 31 modulo 256
     const bool is_picture = GetParam().starts_with("TAR") || GetParam().starts_with("images");
     std::vector<int> numbers;
     for (int i = 0; i < batches; ++i) {
@@ -147,8 +146,8 @@ TEST_P(BalancedSourceTest, GivesEachClassEquallyOftenAndEachRecordItsLabel) {
   }
 }
 
-// A run that changes its number of ranks and threads in the middle of epochs reads what a run of
-// one rank reads.
+// A run that changes its number of ranks and threads in the middle of epochs reads the same records
+// as a run of one rank.
 TEST_P(BalancedSourceTest, GoesOnWithOtherRanksAndThreads) {
   struct Leg {
     int ranks, batch_size, batches, threads;

@@ -1,6 +1,6 @@
-// The batches of three epochs and the position after each of them, for each source, transform,
-// number of ranks and number of threads, against tests/golden/batches: a change of a random draw,
-// of an order or of a rounding shows here. TRAINER_UPDATE_BATCHES=1 writes the files anew.
+// Compares the batches of three epochs, and the position after each, with tests/golden/batches, for
+// each source, transform, number of ranks and number of threads. This detects any change of a
+// random draw, an order or a rounding. TRAINER_UPDATE_BATCHES=1 rewrites the files.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -57,13 +57,13 @@ uint32_t CrcOfBatch(const Batch& batch, uint32_t crc) {
   return crc;
 }
 
-// The conversion of bytes to floats.
+// Returns the checksum after the values that convert bytes to floats.
 uint32_t CrcOfNumbers(const Normalization& numbers, uint32_t crc) {
   crc = Crc32c(&numbers.scale, sizeof numbers.scale, crc);
   return Crc32c(numbers.mean.data(), numbers.mean.size() * sizeof(float), crc);
 }
 
-// A run of one rank, of two ranks, or of one process that reads for two ranks.
+// Describes a run of one rank, of two ranks, or of one process that reads for two ranks.
 struct GoldenRun {
   const char* name;
   int processes, parts;
@@ -72,12 +72,12 @@ struct GoldenRun {
 constexpr GoldenRun kGoldenRuns[] = {
     {"1 rank", 1, 1}, {"2 ranks", 2, 1}, {"2 virtual ranks", 1, 2}};
 
-// Checksums of the batches of all ranks and of the positions after them, and the last position.
-// Nothing where the source does not support the run.
+// Returns checksums of all ranks' batches and the positions after them, and the last position.
+// Returns nullopt if the source does not support the run.
 std::optional<std::string> GoldenLine(const EverySource& source, const std::string& kind,
                                       const GoldenTransform& transform, const GoldenRun& run,
                                       bool bytes, int threads) {
-  const bool tests = transform.phase == caffe::TEST;  // whole batches are shared
+  const bool tests = transform.phase == caffe::TEST;  // each rank reads whole batches
   if (tests && run.parts > 1) return std::nullopt;
   const int ranks = run.processes * run.parts;
   const int batches = (kGoldenRecords * kGoldenEpochs / kGoldenBatch + ranks - 1) / ranks;

@@ -12,8 +12,8 @@
 #include "trainer/input/source.h"
 
 #if defined(__SANITIZE_THREAD__)
-// The C library guards its time zone with a lock that ThreadSanitizer cannot see; each log line
-// reads the time zone.
+// The C library protects its time zone with a lock that ThreadSanitizer does not see, and each log
+// line reads the time zone.
 extern "C" const char* __tsan_default_suppressions() { return "race:tzset_internal\n"; }
 #endif
 
@@ -48,7 +48,7 @@ class PrefetcherTest : public testing::Test {
     if (records > 0) WriteDb(backend, options.path, NumberedRecords(records));
     return options;
   }
-  // The labels of the next `batches` batches, in one row.
+  // Returns the labels of the next `batches` batches as one list.
   static std::vector<int> Labels(BatchQueue& source, int batches) {
     std::vector<int> labels;
     for (int i = 0; i < batches; ++i) {
@@ -200,7 +200,7 @@ TEST(PositionTest, RefusesOtherText) {
   }
 }
 
-// --- From an item back to its record ---
+// --- Names of records ---
 
 TEST_F(PrefetcherTest, NamesTheRecordOfEachItem) {
   for (const char* backend : {"LMDB", "LEVELDB"}) {
@@ -231,11 +231,11 @@ TEST_F(PrefetcherTest, NamesItemsAfterAResume) {
   EXPECT_EQ(resumed.RecordName(1), "record '00000000' of " + options.path);
 }
 
-// --- Refusals out of the thread ---
+// --- Errors of the thread ---
 
 class PrefetcherRefusalTest : public PrefetcherTest {
  protected:
-  // Batches of two until something is thrown; at most 10.
+  // Reads batches of two until something is thrown, at most 10.
   Thrown Run(const Records& records, bool labels = true, const std::string& fields = "") {
     DatabaseOptions options = Options(2);
     options.labels = labels;
@@ -246,7 +246,7 @@ class PrefetcherRefusalTest : public PrefetcherTest {
       for (; good_ < 10; ++good_) source.Next();
     });
   }
-  int good_ = 0;  // batches before it
+  int good_ = 0;  // batches before the error
 };
 
 TEST_F(PrefetcherRefusalTest, AnotherShapeNamesBothRecordsAfterTheGoodBatches) {
@@ -303,7 +303,7 @@ TEST_F(PrefetcherTest, ThrowsTheSameAgainWhenAskedAgain) {
 TEST_F(PrefetcherTest, EndsWhileItsThreadWaitsForRoom) {
   for (int i = 0; i < 50; ++i) {
     BatchQueue source = Open(Options(2, i == 0 ? 4 : 0), Plain());
-    if (i % 2 == 0) source.Next();  // odd rounds end before the thread begins
+    if (i % 2 == 0) source.Next();  // odd rounds end before the thread starts
   }
 }
 
@@ -314,7 +314,7 @@ TEST_F(PrefetcherTest, ReusesItsBuffers) {
     const float* data = source.Next().output(0).data();
     if (std::find(seen.begin(), seen.end(), data) == seen.end()) seen.push_back(data);
   }
-  EXPECT_LE(seen.size(), 3u);  // two ready ahead, one given out
+  EXPECT_LE(seen.size(), 3u);  // two are ready ahead, one is in use
 }
 
 TEST_F(PrefetcherTest, DoesNotLogTheFirstWait) {
@@ -327,7 +327,7 @@ TEST_F(PrefetcherTest, DoesNotLogTheFirstWait) {
 }
 
 TEST_F(PrefetcherTest, CountsWaitsAndLogsTheFirst) {
-  // Records so large that making a batch takes longer than asking for the next one.
+  // The records are so large that decoding a batch takes longer than requesting the next one.
   const DatabaseOptions options = Options(1);
   WriteDb("LMDB", options.path,
           {{"a", MakeDatum(3, 300, 300, std::string(270000, 'x'), 0).SerializeAsString()}});

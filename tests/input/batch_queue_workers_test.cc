@@ -1,4 +1,4 @@
-// Several decode threads give the same batches, positions and errors as one.
+// Tests that several decode threads give the same batches, positions and errors as one.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@ namespace {
 constexpr char kTransform[] = "crop_size: 3 mirror: true mean_value: 100 scale: 0.25";
 constexpr int kBatches = 12;
 
-// The bytes of some batches, and the positions after them.
+// The values of some batches, and the positions after them.
 struct Read {
   std::vector<std::vector<float>> outputs;
   std::vector<std::string> positions;
@@ -96,7 +96,7 @@ TEST_F(DecodeThreadsTest, ReuseTheBuffers) {
   const auto source = source_.Make("LMDB", 8, {}, 4);
   std::set<const float*> seen;
   for (int i = 0; i < 100; ++i) seen.insert(source->Next().output(0).data());
-  EXPECT_LE(seen.size(), 5u);  // four ready ahead, one given out
+  EXPECT_LE(seen.size(), 5u);  // four are ready ahead, one is in use
 }
 
 // --- Errors ---
@@ -145,7 +145,7 @@ class BrokenLoader final : public ImageLoader {
   DatumView view_;
 };
 
-// How many batches come before the error, which comes again when asked again.
+// Returns the number of batches before the error, which every later call throws again.
 std::pair<int, Thrown> ReadBroken(std::set<uint64_t> bad, uint64_t unreadable, int threads) {
   BatchQueueOptions options;
   options.batch_size = 10;

@@ -1,4 +1,4 @@
-// Replicas share the records of a source, and one position fits all of them.
+// Tests that replicas share a source's records, and that one position is valid for all.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -21,10 +21,10 @@ class ReplicasTest : public testing::TestWithParam<std::string> {
   std::unique_ptr<BatchQueue> Make(int batch_size, Rank rank = {}) const {
     return source_.Make(GetParam(), batch_size, rank);
   }
-  // The records that one replica reads one after the other.
+  // Returns the records that one replica reads, in order.
   std::vector<int> Order(int records) const { return EverySource::Records(*Make(1), records); }
 
-  // The batch of `rank` after batch i.
+  // Returns the batch of `rank` after batch i.
   static int Next(int i, int rank, int count, int period) {
     return i % period + count < period ? i + count : (i / period + 1) * period + rank;
   }
@@ -99,7 +99,7 @@ TEST_P(ReplicasTest, ASnapshotGoesOnWithAnotherNumberOfReplicasAndBatchSize) {
   }
 }
 
-// The batches of neighbouring ranks one after the other, each as that rank alone would have it.
+// A combined batch holds the batches of neighbouring ranks, each as that rank alone would read it.
 TEST_P(ReplicasTest, PartsReadTogetherAreTheBatchesOfSoManyReplicas) {
   constexpr int kRanks = 4, kBatch = 3, kBatches = 4;
   const bool rows = GetParam().starts_with("rows");
@@ -137,7 +137,7 @@ TEST_P(ReplicasTest, PartsReadTogetherAreTheBatchesOfSoManyReplicas) {
   }
 }
 
-// In a test of five batches each rank takes whole ones, in the order of one rank.
+// A test of five batches gives whole batches to each rank, in the order of one rank.
 TEST_P(ReplicasTest, ShareWholeBatchesOfEachPeriod) {
   constexpr int kPeriod = 5, kBatch = 3, kPeriods = 4;
   const auto alone = Make(kBatch);
@@ -154,7 +154,7 @@ TEST_P(ReplicasTest, ShareWholeBatchesOfEachPeriod) {
       for (int i = rank; i < kPeriods * kPeriod; i = Next(i, rank, count, kPeriod)) {
         const auto at = static_cast<size_t>(i);
         EXPECT_EQ(EverySource::Records(*source, 1), batches[at]) << count << " " << rank;
-        if (rank > 0) continue;  // rank 0's position after a round is that of all
+        if (rank > 0) continue;  // rank 0's position after a round is everyone's
         const int end = std::min(i % kPeriod + count, kPeriod) + i / kPeriod * kPeriod;
         EXPECT_EQ(source->position(), ends[static_cast<size_t>(end) - 1]) << count << " " << i;
       }

@@ -1,4 +1,4 @@
-// Batches that hold images as bytes, and what makes numbers of them.
+// Tests batches that hold images as bytes, and the conversion of the bytes to values.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -14,7 +14,7 @@ namespace {
 
 constexpr int kHeight = 9, kWidth = 11;
 
-// Element i of an image (H, W, C), by the definition of Normalization.
+// Returns element i of an image (H, W, C), by the definition of Normalization.
 float NumberOf(const Normalization& numbers, const CropOffset& window, const ImageShape& image,
                const std::vector<uint8_t>& pixels, int64_t i) {
   const int64_t c = i % image.channels, w = i / image.channels % image.width;

@@ -1,4 +1,4 @@
-// A data set that is changed while it is read ends the run at the end of the epoch.
+// Tests that a data set that changes while it is read ends the run at the end of the epoch.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@ constexpr int kChangedSetRecords = 20, kBatch = 5;
 
 class ChangedSetTest : public testing::TestWithParam<const char*> {
  protected:
-  // Reads an epoch and a half. How many batches came, and what ended them.
+  // Reads an epoch and a half. Returns the number of batches before an error, and the error.
   std::pair<int, Thrown> Read(BatchQueue& source) {
     int good = 0;
     const Thrown thrown = Catch([&] {

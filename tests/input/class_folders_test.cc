@@ -1,4 +1,4 @@
-// Folders with a subfolder for each class, as a data set and as the source of ImageData.
+// Tests folders with a subfolder for each class, as a data set and as the source of ImageData.
 
 #include "trainer/input/class_folders.h"
 

@@ -1,4 +1,4 @@
-// Batches whose images get a rectangle of the next image: CutMix, alone and with mixup.
+// Tests CutMix, alone and with mixup: each image gets a rectangle of the next one.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -21,7 +21,7 @@ using testing::HasSubstr;
 
 constexpr PhiloxKey kCutMixKey{1, 2};
 constexpr int kCutRecords = 7, kCutBatch = 3, kCutHeight = 5, kCutWidth = 6;
-constexpr int64_t kCutCount = 2 * kCutHeight * kCutWidth;  // numbers of an image of 2 channels
+constexpr int64_t kCutCount = 2 * kCutHeight * kCutWidth;  // values of an image of 2 channels
 
 std::vector<ImageMix> CutMixes(const MixOptions& options, int count, int64_t height = 10,
                                int64_t width = 10) {
@@ -63,7 +63,7 @@ TEST(CutMixTest, LabelsGetTheAreaThatIsLeft) {
 TEST(CutMixTest, BoxesAreUniformAndAreasFollowTheBetaDistribution) {
   constexpr int kDraws = 4000, kSide = 1000;
   double x = 0, y = 0, cut = 0;
-  int whole = 0;  // boxes that no border cuts off
+  int whole = 0;  // boxes that no border clips
   for (const ImageMix& mix : CutMixes({.cutmix = 1}, kDraws, kSide, kSide)) {
     x += (mix.box.left + mix.box.right) / 2.0 / kSide;
     y += (mix.box.top + mix.box.bottom) / 2.0 / kSide;
@@ -76,8 +76,8 @@ TEST(CutMixTest, BoxesAreUniformAndAreasFollowTheBetaDistribution) {
   }
   EXPECT_NEAR(x / kDraws, 0.5, 0.02);
   EXPECT_NEAR(y / kDraws, 0.5, 0.02);
-  // With a uniform share a, a box is inside with probability (1 - sqrt a)^2: the mean is 1 / 6, and
-  // the mean share of these boxes is 1 / 5.
+  // With a uniform share a, a box is inside with probability (1 - sqrt a)^2, which is 1 / 6 on
+  // average. These boxes have a mean share of 1 / 5.
   EXPECT_NEAR(whole, kDraws / 6, 120);
   EXPECT_NEAR(cut / whole, 0.2, 0.04);
 }

@@ -1,4 +1,4 @@
-// Compares batches of JPEG records that are decoded in part with the same records decoded whole.
+// Compares batches of partly decoded JPEG records with the same records decoded completely.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -15,7 +15,7 @@ namespace trainer {
 namespace {
 
 constexpr PhiloxKey kDecodedPartsKey{1, 2};
-const char* const kNames[] = {"full", "across", "half", "restarts"};  // 101 x 75 pixels
+const char* const kNames[] = {"full", "across", "half", "restarts"};  // pictures of 101 x 75 pixels
 
 caffe::Datum Encoded(const std::string& bytes, int label) {
   caffe::Datum datum;
@@ -50,7 +50,7 @@ class DecodedPartsTest : public testing::Test {
                      (folder_ / "list") + "' root_folder: '" + (folder_ / "") + "' }");
   }
 
-  // Three batches as the net gets them.
+  // Returns three batches as the net reads them.
   std::vector<float> Batches(const LayerSpec& layer, caffe::Phase phase, bool bytes = false) const {
     InputEnv env{phase, kDecodedPartsKey, {}, 1};
     env.bytes = bytes;
@@ -68,7 +68,7 @@ class DecodedPartsTest : public testing::Test {
     return all;
   }
 
-  // Decodes the records whole.
+  // Decodes the records completely.
   static std::vector<float> Whole(const LayerSpec& layer, caffe::Phase phase) {
     const Transform transform(layer, phase, kDecodedPartsKey);
     std::vector<float> all;
@@ -145,7 +145,7 @@ TEST_F(DecodedPartsTest, WindowsAreThoseOfWholePictures) {
   EXPECT_EQ(batches[1], batches[0]);
 }
 
-// On a slope every place has its own grey, so that a part that is off by a pixel shows.
+// Each place of the slope has its own grey, so a part that is off by a pixel is detected.
 TEST_F(DecodedPartsTest, AShrunkPartOfASlopeIsThatOfTheWholePicture) {
   Image slope{1, 121, 163, {}};
   for (int y = 0; y < slope.height; ++y) {
@@ -176,7 +176,7 @@ TEST_F(DecodedPartsTest, AShrunkPartOfASlopeIsThatOfTheWholePicture) {
 
 TEST_F(DecodedPartsTest, DamageBelowThePartIsNotSeenAndADamagedPartIsABadRecord) {
   std::string bytes = Picture("waves_restarts.jpg");
-  bytes[bytes.find("\xff\xd2") + 1] = '\xd6';  // after 48 of 75 rows
+  bytes[bytes.find("\xff\xd2") + 1] = '\xd6';  // damaged after 48 of 75 rows
   WriteDb("LMDB", folder_ / "bad", {{"00000000", Encoded(bytes, 0).SerializeAsString()}});
   int refused = 0;
   const Transform transform(Layer("crop_size: 8"), caffe::TRAIN, kDecodedPartsKey);

@@ -1,5 +1,5 @@
 #pragma once
-// All sources of records, each with numbered records, for tests of their common behaviour.
+// Provides all sources of records, with numbered records, for tests of their common behaviour.
 
 #include <functional>
 #include <memory>
@@ -16,7 +16,7 @@
 
 namespace trainer {
 
-// Makes prefetchers of `records` numbered records, at most 255; output 1 holds the numbers.
+// Creates queues of `records` numbered records, at most 255; output 1 holds the numbers.
 class EverySource {
  public:
   static std::vector<std::string> Kinds() {
@@ -25,12 +25,12 @@ class EverySource {
             "rows", "rows in random order"};
   }
 
-  // Kinds whose classes are balanced. A record is a class of its own, unless the labels differ.
+  // Returns the kinds whose classes are balanced. Each record is its own class by default.
   static std::vector<std::string> BalancedKinds() {
     return {"LMDB balanced", "LEVELDB balanced", "TAR balanced", "images balanced"};
   }
 
-  // Images have 3 channels; at least 4 rows and 5 columns for MakeWindows. `label_of`, if it is
+  // Images have 3 channels, and for MakeWindows at least 4 rows and 5 columns. `label_of`, if
   // given, replaces the numbers in output 1.
   explicit EverySource(
       int records, int height = 4, int width = 5,
@@ -62,7 +62,7 @@ class EverySource {
     WriteRows(records);
   }
 
-  // `transform` is left out where rows are used as they are.
+  // Opens a source for training on floats. Rows ignore `transform`.
   std::unique_ptr<BatchQueue> Make(const std::string& kind, int batch_size, Rank rank = {},
                                    int threads = 1, const std::string& transform = "",
                                    int parts = 1) const {
@@ -110,10 +110,10 @@ class EverySource {
     return OpenDatabase(layer, env);
   }
 
-  // Fields of data_param that apply to all kinds.
+  // fields of data_param for all kinds
   std::string data_fields;
 
-  // Windows: their labels do not tell which they are.
+  // Opens a source of windows, whose labels do not identify them.
   std::unique_ptr<BatchQueue> MakeWindows(int batch_size, Rank rank = {}, int threads = 1,
                                           int parts = 1) {
     InputEnv env{caffe::TRAIN, {1, 2}, rank, threads};
@@ -121,10 +121,10 @@ class EverySource {
     return Make("windows", batch_size, "crop_size: 3 mirror: true", env);
   }
 
-  // Where the sets are, with a slash at its end.
+  // Returns the folder of the sets, with a trailing slash.
   std::string folder() const { return folder_ / ""; }
 
-  // The numbers of the records of the next batches.
+  // Returns the record numbers of the next batches.
   static std::vector<int> Records(BatchQueue& source, int batches) {
     std::vector<int> numbers;
     for (int i = 0; i < batches; ++i) {
@@ -153,7 +153,7 @@ class EverySource {
     return pixels;
   }
 
-  // In two files, of images in `x` and numbers in `y`.
+  // Writes two files, with images in `x` and numbers in `y`.
   void WriteRows(int records) const {
     std::string list;
     for (const int first : {0, records / 3}) {

@@ -1,5 +1,5 @@
-// A source of another kind in one file, of public headers alone: an archive that is read from its
-// front to its end, as a tar is, and can only be opened again. Four threads decode its pictures.
+// Adds a kind of source in one file, from public headers only: an archive that, like a tar file, is
+// read from front to end and can only be reopened. Four threads decode its images.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -19,7 +19,7 @@
 namespace trainer {
 namespace {
 
-// Members one after the other: a head "<name> <label> <bytes>\n", then the bytes of a picture.
+// Reads members in order: a header "<name> <label> <bytes>\n", then the bytes of a picture.
 class ArchiveSampler final : public RecordSampler {
  public:
   ArchiveSampler(std::string path, std::string archive)
@@ -31,7 +31,7 @@ class ArchiveSampler final : public RecordSampler {
 
   void Get(Record* record) override {
     record->key = name_;
-    buffer_ = archive_.substr(at_, bytes_);  // the next one takes its memory
+    buffer_ = archive_.substr(at_, bytes_);  // the next record overwrites it
     record->value = buffer_;
     record->index = static_cast<uint64_t>(label_);
   }
@@ -75,7 +75,7 @@ class ArchiveSampler final : public RecordSampler {
   }
 
   std::string path_, archive_, name_, buffer_;
-  size_t head_ = 0, at_ = 0, bytes_ = 0;  // at_: of the picture
+  size_t head_ = 0, at_ = 0, bytes_ = 0;  // at_ is the offset of the picture
   int label_ = 0;
 };
 

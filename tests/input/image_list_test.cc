@@ -24,7 +24,7 @@ class ImageListTest : public testing::Test {
     WriteBytes(list_, text);
     return list_;
   }
-  // A list of `count` 1x1 grey pictures; pixel and label are the number.
+  // Writes a list of `count` grey 1x1 pictures; pixel and label are the number.
   void NumberedImages(int count) {
     std::string text;
     for (int i = 0; i < count; ++i) {
@@ -72,9 +72,9 @@ TEST_F(ImageListTest, A16BitPngKeepsItsLowerBitsWhereNothingNeedsBytes) {
   EXPECT_FLOAT_EQ(first(deep, "batch_size: 1", "transform_param { scale: 2 }").first,
                   2 * 0x6586 / 257.f);
   EXPECT_FLOAT_EQ(first(deep + "8.png 1\n", both).first, 0x6586 / 257.f);
-  // The first picture says what all are like.
+  // The first picture decides the bit depth of all.
   EXPECT_EQ(first("8.png 0\n" + deep, both).second, 0x65);
-  // Resized images and crops keep them. gray16.png is 11 wide and 7 high.
+  // Resizing and cropping keep the lower bits. gray16.png is 11 wide and 7 high.
   EXPECT_FLOAT_EQ(first(deep, "batch_size: 1 new_height: 7 new_width: 11").first, 0x6586 / 257.f);
   EXPECT_NEAR(first(deep, "batch_size: 1 new_height: 21 new_width: 33").first, 0x6586 / 257.f,
               1e-3f);
@@ -83,7 +83,7 @@ TEST_F(ImageListTest, A16BitPngKeepsItsLowerBitsWhereNothingNeedsBytes) {
             "transform_param { random_resized_crop_param { min_area_ratio: 1 } crop_size: 5 }")
           .first;
   EXPECT_NE(cropped, std::floor(cropped));
-  // Random changes of colors need bytes.
+  // Random colour changes convert the image to bytes.
   const float changed =
       first(deep, "batch_size: 1", "transform_param { color_jitter_param { brightness: 0.1 } }")
           .first;
@@ -224,7 +224,7 @@ TEST_F(ImageListTest, EachEpochHasAnOrderOfItsOwn) {
   EXPECT_EQ(orders.size(), 5u);
 }
 
-// Computed by permutation() in scripts/golden/philox.py.
+// permutation() in scripts/golden/philox.py computed the orders.
 TEST_F(ImageListTest, GoldenOrdersOfTheEpochs) {
   NumberedImages(5);
   const auto source = Make("batch_size: 5 shuffle: true is_color: false");

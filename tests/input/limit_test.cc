@@ -1,4 +1,4 @@
-// The fields of data_param with which a run reads fewer records, or the same ones in the same form.
+// Tests the fields of data_param that limit the records of a run or disable random changes.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -28,7 +28,7 @@ std::unique_ptr<BatchQueue> OpenLimited(EverySource& sources, const std::string&
   return sources.Make(kind, batch, transform, env);
 }
 
-// Tests of every source, with 20 records.
+// Runs a test on every source, with 20 records.
 class LimitTest : public testing::TestWithParam<std::string> {
  protected:
   std::unique_ptr<BatchQueue> Open(int batch, const std::string& fields, Rank rank = {}) {

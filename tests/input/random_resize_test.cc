@@ -1,4 +1,4 @@
-// random_resize_param and random_aspect_ratio_param: Intel Caffe's random sizes.
+// Tests random_resize_param and random_aspect_ratio_param, the random sizes of Intel Caffe.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -38,7 +38,7 @@ Transform MakeRandomResize(const std::string& fields, caffe::Phase phase = caffe
   return Transform(layer, phase, kRandomResizeKey);
 }
 
-// Row h, column w of a picture of one channel is 10 h + 2 w + 5: a part tells where it was cut.
+// Returns 10 h + 2 w + 5 at row h, column w, in one channel, so a part's values give its place.
 std::string SlopeOfRandomResize(int height, int width) {
   std::string bytes;
   for (int h = 0; h < height; ++h) {
@@ -52,8 +52,8 @@ TEST(RandomResizeTest, AFixedSizeIsThatOfTheShorterSide) {
   const auto out = ApplyRandomResize(
       MakeRandomResize("crop_size: 4 random_resize_param { min_size: 4 max_size: 4 }"),
       BytesOfRandomResize(1, 8, 16, pixels));
-  // 4 x 8; its middle is columns 2 to 5, and pixel (0, 2) is the mean of rows 0, 1 and columns 4,
-  // 5.
+  // The size is 4 x 8. Its middle is columns 2 to 5, and pixel (0, 2) is the mean of rows 0 and 1
+  // and columns 4 and 5.
   EXPECT_FLOAT_EQ(out[0], 5 + 2 * 4.5f + 5);
   EXPECT_FLOAT_EQ(out[15] - out[0], 3 * 20 + 3 * 4);
 }
@@ -66,7 +66,7 @@ TEST(RandomResizeTest, DrawsEverySizeOfTheRangeInTestToo) {
     std::map<int, int> steps;
     for (uint64_t number = 0; number < 600; ++number) {
       const auto out = ApplyRandomResize(transform, BytesOfRandomResize(1, 8, 8, pixels), number);
-      ++steps[static_cast<int>(out[2] - out[0])];  // 10 per row: 8 rows in 2, 3 or 4
+      ++steps[static_cast<int>(out[2] - out[0])];  // 10 per row, and 8 rows become 2, 3 or 4
     }
     int among = 0;
     for (const auto& [step, times] : steps) among += step >= 20 && step <= 40 ? times : 0;
@@ -84,8 +84,8 @@ TEST(RandomResizeTest, ZerosStandForTheSidesOfTheRecord) {
     const auto out = ApplyRandomResize(transform, BytesOfRandomResize(1, 4, 8, pixels), number);
     steps.insert(out[4] - out[0]);
   }
-  EXPECT_EQ(*steps.rbegin(), 10);  // as it is
-  EXPECT_LT(*steps.begin(), 6);    // twice as large
+  EXPECT_EQ(*steps.rbegin(), 10);  // original size
+  EXPECT_LT(*steps.begin(), 6);    // twice the size
 }
 
 TEST(RandomResizeTest, APartHasAShareOfTheAreaAndIsResizedToTheCrop) {
@@ -97,7 +97,7 @@ TEST(RandomResizeTest, APartHasAShareOfTheAreaAndIsResizedToTheCrop) {
   for (uint64_t number = 0; number < 500; ++number) {
     const auto out = ApplyRandomResize(transform, BytesOfRandomResize(1, 20, 20, pixels), number);
     const float height = 2 * (out[2] - out[0]) / 10, width = 2 * (out[1] - out[0]) / 2;
-    EXPECT_NEAR(height * width, 100, 35) << height << " " << width;  // whole pixels and greys
+    EXPECT_NEAR(height * width, 100, 35) << height << " " << width;  // pixels and greys are whole
     heights.insert(height);
   }
   EXPECT_LT(*heights.begin(), 6);
@@ -121,7 +121,7 @@ TEST(RandomResizeTest, ThePartMovesAndTheChoiceDependsOnKeyAndNumberOnly) {
 }
 
 TEST(RandomResizeTest, TakesTheWholeImageWhenNoPartFits) {
-  const std::string pixels = SlopeOfRandomResize(2, 20);  // a square of its area is higher than it
+  const std::string pixels = SlopeOfRandomResize(2, 20);  // a square of its area is too high
   const auto out = ApplyRandomResize(
       MakeRandomResize("crop_size: 2 random_aspect_ratio_param { min_area_ratio: 1 }"),
       BytesOfRandomResize(1, 2, 20, pixels));
@@ -180,7 +180,7 @@ TEST(RandomResizeTest, RefusesRecordsThatCannotBeResized) {
       Refuses(ErrorCode::kConfig, "it would have more than 134217728 pixels"));
 }
 
-// Floats give the numbers of bytes before they are rounded.
+// Floats give the values of bytes before rounding.
 TEST(RandomResizeTest, FloatsAreResizedAsBytesAre) {
   const std::string pixels = SlopeOfRandomResize(8, 16);
   const DatumView bytes = BytesOfRandomResize(1, 8, 16, pixels);

@@ -1,5 +1,5 @@
-// Records that differ from their checksums are bad records, in any order of reading and from any
-// start.
+// Tests that records that differ from their checksums are bad records, in any reading order and
+// from any start.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -16,7 +16,7 @@ namespace {
 
 constexpr int kRecordChecksRecords = 30, kBad = 17;
 
-// The databases that EverySource reads, with checksums; that of record 17 is wrong.
+// Writes checksums for the sets of EverySource. Record 17's checksum is wrong.
 class RecordChecksTest : public testing::Test {
  protected:
   RecordChecksTest() { SetMaxBadRecords(-1); }

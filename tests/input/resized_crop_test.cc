@@ -1,4 +1,4 @@
-// random_resized_crop_param: parts of random area and shape, as torchvision draws them.
+// Tests random_resized_crop_param: parts of random area and shape, drawn as torchvision draws them.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -15,7 +15,7 @@ namespace {
 
 using testing::HasSubstr;
 
-constexpr PhiloxKey kResizedCropKey{13, 3};  // of scripts/golden/parts.py
+constexpr PhiloxKey kResizedCropKey{13, 3};  // also in scripts/golden/parts.py
 
 class PartDrawer {
  public:
@@ -62,7 +62,7 @@ TEST(ResizedCropTest, AreasAreUniformAndAspectsUniformInTheirLogarithm) {
   for (uint64_t i = 0; i < kRecords; ++i) {
     const Rect box = draw(kSide, kSide, i);
     const double share = static_cast<double>(box.width) * box.height / (kSide * kSide);
-    if (share > 0.7) continue;  // below that every part fits
+    if (share > 0.7) continue;  // every smaller part fits
     const double aspect = std::log(static_cast<double>(box.width) / box.height) / std::log(4. / 3);
     ++areas[std::clamp(static_cast<int>((share - 0.08) / (0.62 / 4)), 0, 3)];
     ++aspects[std::clamp(static_cast<int>((aspect + 1) * 2), 0, 3)];
@@ -89,7 +89,7 @@ std::vector<float> ApplyResizedCrop(const Transform& transform, const Image& ima
   return out;
 }
 
-// Row h, column w is 3 h + 2 w + 5.
+// Returns 3 h + 2 w + 5 at row h, column w.
 Image SlopeOfResizedCrop(int height, int width) {
   Image image{1, height, width, {}};
   for (int h = 0; h < height; ++h) {
@@ -124,7 +124,7 @@ TEST(ResizedCropTest, APartIsResizedToTheCrop) {
 
 TEST(ResizedCropTest, InTestTheMiddleOfAResizedImage) {
   const Image image = SlopeOfResizedCrop(16, 32);
-  // 8 x 16; rows and columns 2 to 5 and 6 to 9 are cropped.
+  // The image is 8 x 16; the crop covers rows 2 to 5 and columns 6 to 9.
   for (const char* fields : {"crop_size: 4 random_resized_crop_param { test_size: 8 }",
                              "crop_size: 7 random_resized_crop_param { }"}) {
     const Transform transform = MakeResizedCrop(fields, caffe::TEST);

@@ -12,10 +12,9 @@
 namespace trainer {
 namespace {
 
-constexpr size_t kShuffledSamplerRecords = 100, kBytes = 256 << 10;  // four records in an extent
+constexpr size_t kShuffledSamplerRecords = 100, kBytes = 256 << 10;  // an extent holds four records
 
-// Records of 256 KiB in one block of memory. Each holds its number. Notes which hints and reads it
-// gets.
+// Holds numbered records of 256 KiB in one block of memory, and stores the hints that it gets.
 class MemoryCursor final : public Cursor {
  public:
   struct Told {

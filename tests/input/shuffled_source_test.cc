@@ -1,4 +1,4 @@
-// Databases in a random order that needs no random reads.
+// Tests databases in a random order that needs no random reads.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -104,7 +104,7 @@ TEST_P(ShuffledSourceTest, GivesEachRecordOnceInEveryEpochInANewOrder) {
   EXPECT_EQ(orders.size(), 5u);
 }
 
-// A run that changes its number of ranks and threads in the middle of epochs.
+// The run changes its number of ranks and threads in the middle of epochs.
 TEST_P(ShuffledSourceTest, CountsEachRecordOnceOverResumesWithOtherRanksAndThreads) {
   struct Leg {
     int ranks, batch_size, batches, threads;

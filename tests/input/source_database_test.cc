@@ -1,4 +1,4 @@
-// A Data layer's source, from its fields.
+// Tests that a Data layer opens its source as its fields say.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@ using testing::HasSubstr;
 
 class MakePrefetcherTest : public testing::Test {
  protected:
-  // The folder of a database of so many numbered records.
+  // Writes a database of `records` numbered records and returns its folder.
   std::string Database(int records) const {
     WriteDb("LMDB", folder_ / "db", NumberedRecords(records));
     return folder_ / "db";

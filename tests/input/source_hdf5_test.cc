@@ -11,7 +11,7 @@ namespace {
 
 using testing::ElementsAre;
 
-// Two files, of 3 and 4 rows; row i of file k is the number 10 k + i.
+// Writes two files, of 3 and 4 rows; row i of file k is the number 10 k + i.
 class Hdf5RowsTest : public testing::Test {
  protected:
   Hdf5RowsTest() {
@@ -50,7 +50,7 @@ TEST_F(Hdf5RowsTest, NamesTheRowOfEachItem) {
   }
 }
 
-// Computed by permutation() in scripts/golden/philox.py.
+// permutation() in scripts/golden/philox.py computed the orders.
 TEST_F(Hdf5RowsTest, GoldenOrdersOfTheEpochs) {
   const auto rows = Make("batch_size: 7 shuffle: true");
   EXPECT_THAT(Numbers(rows->Next().output(0)), ElementsAre(10, 13, 12, 11, 1, 0, 2));

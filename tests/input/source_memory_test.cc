@@ -1,4 +1,4 @@
-// MemoryData's files.
+// Tests the files of MemoryData.
 
 #include <fcntl.h>
 #include <gmock/gmock.h>
@@ -16,7 +16,7 @@ using testing::ElementsAre;
 
 class MemoryRecordsTest : public testing::Test {
  protected:
-  // Images of 1x1x2 pixels.
+  // Opens a source of 1x1x2 images.
   std::unique_ptr<BatchQueue> Make(const std::string& fields, const std::string& transform = "",
                                    Rank rank = {}) const {
     InputEnv env{caffe::TRAIN, {1, 2}, rank, 1};

@@ -1,4 +1,4 @@
-// How many threads decode, and how work is measured: with clocks of the test's own.
+// Tests the number of decode threads and the measurement of work, with the test's own clocks.
 
 #include "thread_tuner.h"
 
@@ -15,8 +15,8 @@
 namespace trainer {
 namespace {
 
-// Batches that each take one thread a second and the consumer half a second; decoding scales up to
-// `scales_to` threads.
+// Returns the number of threads after 2000 batches. A batch takes one thread 1 s and the consumer
+// `consumer` seconds; decoding scales up to `scales_to` threads.
 int ThreadsAfter(int most, int scales_to, bool decoding_is_slower, double consumer = 0.25,
                  int first = 1) {
   ThreadTuner tuner(first, most);
@@ -32,7 +32,7 @@ TEST(DecodeTunerTest, AddsThreadsAsLongAsTheyHelp) {
   EXPECT_EQ(ThreadsAfter(1, 8, true), 1);
   EXPECT_EQ(ThreadsAfter(2, 8, true), 2);
   EXPECT_EQ(ThreadsAfter(8, 8, true), 4);  // the consumer needs no more
-  EXPECT_EQ(ThreadsAfter(8, 3, true), 3);  // a fourth one did not help, and went again
+  EXPECT_EQ(ThreadsAfter(8, 3, true), 3);  // a fourth thread did not help and was removed
   EXPECT_EQ(ThreadsAfter(8, 1, true), 1);
 }
 
@@ -48,7 +48,7 @@ TEST(DecodeTunerTest, AddsNoneWhereReadingIsTheBottleneckOrNobodyWaits) {
   EXPECT_EQ(ThreadsAfter(8, 8, true, 1.0), 1);
 }
 
-// The number of batches of `seconds` each, nearly all of it waiting, after which a second thread is
+// Returns the number of batches, each of `seconds` and mostly waiting, until a second thread is
 // added.
 int BatchesUntilASecondThread(double seconds) {
   ThreadTuner tuner(1, 2);
@@ -61,7 +61,7 @@ int BatchesUntilASecondThread(double seconds) {
 }
 
 TEST(DecodeTunerTest, SlowBatchesBringTheSecondThreadAfterAFew) {
-  EXPECT_EQ(BatchesUntilASecondThread(0.2), 1 + 4);  // the first does not count
+  EXPECT_EQ(BatchesUntilASecondThread(0.2), 1 + 4);  // the first batch does not count
   EXPECT_EQ(BatchesUntilASecondThread(0.05), 1 + 6);
   EXPECT_EQ(BatchesUntilASecondThread(0.0001), 1 + 24);
 }
@@ -71,7 +71,7 @@ TEST(DecodeTunerTest, BatchesThatFewerThreadsMadeDoNotCount) {
     ThreadTuner tuner(1, 8);
     for (int i = 0; i < 5; ++i) tuner.Note(1, 0.9, true, ready);
     ASSERT_EQ(tuner.threads(), 2);
-    // The batches that were ready, and the one in progress; then a window of four.
+    // The batches that were ready and the one in progress do not count; a window has four batches.
     for (size_t i = 0; i < ready + 1 + 3; ++i) tuner.Note(0.5, 0.4, true, 0);
     EXPECT_EQ(tuner.threads(), 2);
     tuner.Note(0.5, 0.4, true, 0);
@@ -102,7 +102,7 @@ TEST(DecodeTunerTest, APauseBetweenBatchesChangesNothing) {
 std::atomic<int64_t> fake_now{0};  // milliseconds
 double FakeNow() { return static_cast<double>(fake_now) * 1e-3; }
 
-// A sampler and a loader that take as long as the test says, by the test's clock.
+// A sampler and a loader that take the given time, by the test's clock.
 class SlowSampler final : public RecordSampler {
  public:
   explicit SlowSampler(int read_ms) : read_ms_(read_ms) {}

@@ -43,7 +43,7 @@ Transform MakeTransform(const std::string& fields, caffe::Phase phase = caffe::T
   return Transform(layer, phase, kTransformKey);
 }
 
-// The definition, element by element, from a window and a flip that are given.
+// Computes the result by its definition, element by element, for a given window and flip.
 std::vector<float> Naive(const DatumView& d, int top, int left, int height, int width, bool mirror,
                          const std::vector<float>& mean_image, const std::vector<float>& mean_value,
                          float scale) {
@@ -119,7 +119,7 @@ TEST(TransformTest, FindsTheMeanFileBesideTheNet) {
               ElementsAre(1));
 }
 
-// Every loop of the kernel against the definition, over sizes around the vector lengths.
+// Compares every loop of the kernel with the definition, for sizes around the vector lengths.
 TEST(TransformTest, AgreesWithTheDefinitionForAllShapesBitForBit) {
   TempFolder folder;
   for (const int channels : {1, 2, 3, 4, 5}) {

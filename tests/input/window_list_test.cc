@@ -13,7 +13,7 @@ using testing::Each;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-// A 6x4 grey picture whose pixel (x, y) is 10 * x + 60 * y, and a list of windows in it.
+// Writes a grey 6x4 picture, whose pixel (x, y) is 10 * x + 60 * y, and a list of its windows.
 class WindowListTest : public testing::Test {
  protected:
   WindowListTest() {
@@ -78,7 +78,7 @@ TEST_F(WindowListTest, HandValuesOfAForegroundWindow) {
       Make("batch_size: 1 fg_fraction: 1 scale: 0.5", "crop_size: 2 mean_value: 10");
   EXPECT_EQ(source->shape(), (Shape{1, 3, 2, 2}));
   const Batch& batch = source->Next();
-  // Pixels 70 80 / 130 140, three equal channels side by side in memory.
+  // The pixels are 70 80 / 130 140, in three equal interleaved channels.
   EXPECT_THAT(Numbers(batch.output(0)),
               ElementsAre(30, 30, 30, 35, 35, 35, 60, 60, 60, 65, 65, 65));
   EXPECT_THAT(Numbers(batch.output(1)), ElementsAre(1));
@@ -100,7 +100,7 @@ TEST_F(WindowListTest, ABatchHoldsBackgroundThenForeground) {
 }
 
 TEST_F(WindowListTest, WhatIsOutsideThePictureIsZeroAfterTheMean) {
-  List("1 1.0 0 0 1 1", 1);  // the corner; context of 1 pixel doubles the box
+  List("1 1.0 0 0 1 1", 1);  // in the corner; 1 pixel of context doubles the box
   const auto source =
       Make("batch_size: 1 fg_fraction: 1 context_pad: 1", "crop_size: 4 mean_value: 250");
   const std::vector<float> data = Numbers(source->Next().output(0));
@@ -113,7 +113,7 @@ TEST_F(WindowListTest, WhatIsOutsideThePictureIsZeroAfterTheMean) {
 }
 
 TEST(FitWindowTest, HandValues) {
-  // A box of 2x2 at (1, 1) with centre (2, 2); doubled it spans 0 to 4, five pixels to four.
+  // The 2x2 box at (1, 1) has the centre (2, 2); doubled it covers 0 to 4, five pixels to four.
   const Window window{.x1 = 1, .y1 = 1, .x2 = 2, .y2 = 2};
   WindowRegion region = FitWindow(window, 100, 100, {.size = 4, .context_pad = 1}, false);
   EXPECT_THAT(
@@ -121,7 +121,7 @@ TEST(FitWindowTest, HandValues) {
       ElementsAre(0, 0, 5, 5));
   EXPECT_THAT((std::vector{region.left, region.top, region.width, region.height}),
               ElementsAre(0, 0, 4, 4));
-  // Cut off by a picture of 3x4: of 1 to 3 the last column is missing.
+  // A picture of 3x4 clips the box: columns 1 to 3 lose the last one.
   for (const bool mirror : {false, true}) {
     region = FitWindow(window, 4, 3, {.size = 10, .context_pad = 0, .square = true}, mirror);
     EXPECT_THAT(
@@ -151,7 +151,7 @@ TEST_F(WindowListTest, TakesTransformParamsScaleWithAWarning) {
   const LogLines log;
   const auto source = Make("batch_size: 1 fg_fraction: 1", "crop_size: 1 scale: 0.5");
   EXPECT_THAT(log.Get(), testing::Contains(HasSubstr("scaled by transform_param's 0.5")));
-  EXPECT_THAT(Numbers(source->Next().output(0)), Each(52.5));  // the middle of 70 80 130 140
+  EXPECT_THAT(Numbers(source->Next().output(0)), Each(52.5));  // the mean of 70 80 130 140
   const auto both = Make("batch_size: 1 fg_fraction: 1 scale: 2", "crop_size: 1 scale: 0.5");
   EXPECT_THAT(Numbers(both->Next().output(0)), Each(210));
 }

@@ -24,7 +24,7 @@ double MetricOf(const ClassSums& sums, const std::string& name, int k = 0) {
   return FindClassMetric(name)(sums, k);
 }
 
-// Labels 2, 2 and 2 records; answers 2, 3 and 1; right 1, 2 and 1.
+// Each class has 2 labels; 2, 3 and 1 predictions; and 1, 2 and 1 correct ones.
 TEST(ClassSumsTest, HandValuesOfThreeClasses) {
   const ClassSums sums = SumsOf(3, {{0, 0}, {0, 1}, {1, 1}, {1, 1}, {2, 2}, {2, 0}});
   EXPECT_NEAR(MetricOf(sums, "accuracy"), 4.0 / 6, 1e-12);

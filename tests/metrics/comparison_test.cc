@@ -11,7 +11,7 @@ namespace {
 
 using testing::HasSubstr;
 
-// A net with scores "x" and "z" (4 x 3), labels "y" (4), distributions and numbers "t" (4 x 3).
+// Returns a net with scores "x" and "z" (4 x 3), labels "y" (4), and targets "t" (4 x 3).
 std::string InputsAnd(const std::string& layers) {
   return R"(
 layer { name: "in" type: "Input" top: "x" top: "y" top: "z" top: "t" input_param {

@@ -28,7 +28,7 @@ std::vector<MetricValue> ValuesOf(const Comparison& comparison, MetricAccumulato
   return metrics.Values();
 }
 
-// Four records: a label and three scores each. The second is wrong, the last does not count.
+// Each row is a label and three scores. The second is wrong, and the last is not counted.
 const std::vector<float> kClassRows = {0, 5, 1, 0, 1, 3, 2, 1, 2, 0, 1, 4, NAN, 9, 9, 9};
 
 TEST(MetricAccumulatorTest, HandValuesOfClasses) {
@@ -50,7 +50,7 @@ TEST(MetricAccumulatorTest, HandValuesOfClasses) {
   EXPECT_GE(values[2].interval->high, values[2].value);
 }
 
-// Three records: two targets and two logits each.
+// Each of the three records has two targets and two logits.
 TEST(MetricAccumulatorTest, HandValuesOfSeveralLabels) {
   const std::vector<float> rows = {1, 0, 2, -1, 0, 1, 1, -3, 1, NAN, -1, 7};
   const std::vector<MetricValue> values =
@@ -106,7 +106,7 @@ TEST(MetricAccumulatorTest, PlacesOfOneRecordHaveNoInterval) {
   EXPECT_FALSE(values[1].interval);
 }
 
-// 400 records of two classes: the interval of the AUC has the width of Hanley and McNeil's formula.
+// With 400 records the AUC's interval has the width of Hanley and McNeil's formula.
 TEST(MetricAccumulatorTest, TheIntervalOfTheAucIsAboutAsWideAsExpected) {
   std::vector<float> rows;
   for (int i = 0; i < 400; ++i) {

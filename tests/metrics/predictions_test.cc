@@ -24,7 +24,7 @@ std::vector<std::vector<int64_t>> CellsOf(const std::vector<ConfusionMatrix::Cel
   return rows;
 }
 
-// A net of nothing but two inputs.
+// Uses a net of only two inputs.
 class PredictionsTest : public testing::Test {
  protected:
   void Run(const std::string& shapes, const std::vector<float>& scores,
@@ -46,7 +46,7 @@ class PredictionsTest : public testing::Test {
 
 TEST_F(PredictionsTest, TheLossIsThatOfSoftmaxOrOfProbabilities) {
   ConfusionMatrix matrix(2);
-  const float third = std::log(2.0f);  // against 0: one third and two thirds
+  const float third = std::log(2.0f);  // with a score of 0, one third and two thirds
   Run("shape { dim: 3 dim: 2 } shape { dim: 3 }", {0, third, 0.25, 0.75, 1, NAN}, {0, 1, 0}, 1,
       &matrix);
   ASSERT_EQ(predictions_.size(), 3u);
@@ -78,7 +78,7 @@ TEST_F(PredictionsTest, TiesAndNumbersThatAreNoneAreMisses) {
 TEST_F(PredictionsTest, EveryPixelOfAnImageCountsButIgnoredLabels) {
   has_ignore_ = true;
   ConfusionMatrix matrix(2);
-  // Class 0 and then class 1 of the pixels a b / c d.
+  // The scores of class 0 and then of class 1, for the pixels a b / c d.
   Run("shape { dim: 1 dim: 2 dim: 2 dim: 2 } shape { dim: 1 dim: 1 dim: 2 dim: 2 }",
       {1, 0, 1, 0, 0, 1, 0, 1}, {0, 1, 1, 255}, 1, &matrix);
   EXPECT_THAT(CellsOf(matrix.Cells()),

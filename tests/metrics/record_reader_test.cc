@@ -17,7 +17,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::NanSensitiveFloatEq;
 
-// A net whose layer compares the inputs "x" and "t".
+// Uses a net whose layer compares the inputs "x" and "t".
 class RecordReaderTest : public testing::Test {
  protected:
   void Make(const std::string& shapes, const std::string& layers) {
@@ -76,7 +76,7 @@ TEST_F(RecordReaderTest, ARowHasAllNumbers) {
   EXPECT_THAT(Read({1, 2, 3, 4}, {5, 6, 7, 8.5f}), ElementsAre(5, 6, 1, 2, 7, 8.5f, 3, 4));
 }
 
-// The memory of the scores is reused by the layers behind the comparison.
+// Layers after the comparison reuse the memory of the scores.
 TEST_F(RecordReaderTest, ReadsWhatLaterLayersOverwrite) {
   const std::string text = R"(
 layer { name: "in" type: "DummyData" top: "x" top: "t"

@@ -1,4 +1,4 @@
-// Files that grow beside a run and never stop it.
+// Tests files that grow during a run and never stop it.
 
 #include "observers/append_file.h"
 
@@ -16,7 +16,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-// Writes at once, also after a failure.
+// Writes each record at once, also after a failure.
 constexpr AppendFile::Limits kAtOnce = {std::chrono::milliseconds(0), std::chrono::milliseconds(0),
                                         100};
 
@@ -38,7 +38,7 @@ TEST_F(AppendFileTest, MakesItsFolderAndAppends) {
 TEST_F(AppendFileTest, ManyRecordsAreOneWrite) {
   AppendFile file(path_, {std::chrono::hours(1), std::chrono::hours(1), 1 << 20}, ops_);
   for (int i = 0; i < 1000; ++i) file.Add("line\n");
-  EXPECT_EQ(ReadText(path_), "line\n");  // the first; the others wait
+  EXPECT_EQ(ReadText(path_), "line\n");  // the first line; the others wait
   EXPECT_EQ(file.waiting(), 999u * 5);
   file.Flush();
   EXPECT_EQ(file.waiting(), 0u);
@@ -78,7 +78,7 @@ TEST_F(AppendFileTest, WhatDoesNotFitInMemoryIsCountedAndSaid) {
   ops_.fail_at = 0;
   ops_.and_after = true;
   AppendFile file(path_, kAtOnce, ops_);
-  for (int i = 0; i < 12; ++i) file.Add("0123456789");  // ten fit
+  for (int i = 0; i < 12; ++i) file.Add("0123456789");  // only ten entries fit
   EXPECT_EQ(file.waiting(), 100u);
   EXPECT_EQ(file.lost(), 2);
   ops_.fail_at = -1;

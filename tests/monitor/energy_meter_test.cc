@@ -1,4 +1,4 @@
-// The energy of a host and a GPU, from a made-up powercap folder and a made-up driver.
+// Tests the energy of a host and a GPU, with a fake powercap folder and a fake driver.
 
 #include "trainer/monitor/energy_meter.h"
 
@@ -17,7 +17,7 @@ using testing::IsEmpty;
 using testing::SizeIs;
 using testing::StartsWith;
 
-// Reports a number that the test sets.
+// Reports an energy that the test sets.
 class FakeCounter final : public GpuMonitor {
  public:
   explicit FakeCounter(const std::optional<double>& joules) : joules_(joules) {}

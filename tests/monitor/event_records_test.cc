@@ -1,5 +1,5 @@
-// Frames and fields of event records; tests/tools/watching/watching_test.py has TensorBoard read
-// them.
+// Tests frames and fields of event records; in tests/tools/watching/watching_test.py TensorBoard
+// reads them.
 
 #include "observers/event_records.h"
 
@@ -17,7 +17,7 @@ TEST(EventRecordsTest, AFrameHasLengthAndMaskedChecksums) {
   ASSERT_EQ(frame.size(), 8u + 4 + 3 + 4);
   EXPECT_EQ(frame.substr(0, 8), std::string("\3\0\0\0\0\0\0\0", 8));
   EXPECT_EQ(frame.substr(12, 3), "abc");
-  // CRC32C of "abc" is 0x364b3fb7 (RFC 3720's polynomial); turned and added: 0x219d4fcb.
+  // CRC32C of "abc" is 0x364b3fb7 (RFC 3720's polynomial); rotated and added, it is 0x219d4fcb.
   const uint32_t crc = 0x364b3fb7, masked = ((crc >> 15) | (crc << 17)) + 0xa282ead8u;
   uint32_t stored = 0;
   std::memcpy(&stored, frame.data() + 15, 4);
@@ -28,7 +28,7 @@ TEST(EventRecordsTest, AScalarIsATagAndAFloat) {
   SummaryEvent summary;
   summary.Scalar("a", 1.0f);
   const std::string event = summary.Event({0, 7});
-  // Event: wall_time 1, step 2, summary 5; Summary: value 1; Value: tag 1, simple_value 2.
+  // The field numbers are wall_time 1, step 2, summary 5; value 1; tag 1, simple_value 2.
   const std::string expected(
       "\x09\0\0\0\0\0\0\0\0\x10\x07\x2a\x0a\x0a\x08\x0a\x01\x61\x15\0\0\x80\x3f", 23);
   EXPECT_EQ(event.substr(12, event.size() - 16), expected);

@@ -1,4 +1,4 @@
-// What is told of a GPU at displays, and why it idles.
+// Tests what displays report about a GPU, and the reason that they give for an idle GPU.
 
 #include "trainer/monitor/gpu_observer.h"
 
@@ -84,7 +84,7 @@ TEST(WhyIdleTest, ALowClockIsToldWithItsLimit) {
   EXPECT_EQ(DiagnoseGpu(work), "");
 }
 
-// Tells what a function does.
+// A GPU monitor that calls a function for each reading.
 class Monitor final : public GpuMonitor {
  public:
   explicit Monitor(std::function<GpuReading()> read) : read_(std::move(read)) {}
@@ -141,7 +141,7 @@ TEST(GpuWatchTest, ADisplayTellsOfTheOneBeforeAndTheEndOfTheLast) {
   EXPECT_THAT(told.notes, IsEmpty());
 }
 
-// A driver that answers slowly: nobody waits for it at a display.
+// The driver answers slowly, but displays do not wait for it.
 TEST(GpuWatchTest, ASlowReadingKeepsNoDisplayWaiting) {
   Told told;
   std::promise<void> answer;

@@ -1,4 +1,4 @@
-// The live line, and what the view writes to a terminal.
+// Tests the live line, and what the view writes to a terminal.
 
 #include <fcntl.h>
 #include <glog/logging.h>
@@ -84,7 +84,7 @@ class LiveViewTest : public testing::Test {
   }
   void TearDown() override { close(settings_.fd); }
 
-  // A short run, with a warning on the way.
+  // Returns the output of a short run, which logs a warning.
   std::string Screen() {
     {
       LiveView view(settings_);

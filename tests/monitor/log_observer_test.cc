@@ -1,4 +1,4 @@
-// The lines of the log, as the tools that read Caffe's logs expect them.
+// Tests that the lines of the log are as the tools that read Caffe's logs expect.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// Curves and the page about runs.
+// Tests charts and the report page about runs.
 
 #include "trainer/monitor/page.h"
 
@@ -25,7 +25,7 @@ size_t Count(const std::string& text, const std::string& part) {
   return count;
 }
 
-// What opens closes again.
+// Expects a closing tag for every opening tag.
 void ExpectBalanced(const std::string& html) {
   for (const char* tag : {"svg", "table", "tr", "td", "th", "text", "div", "title", "style", "h2",
                           "figure", "details", "polyline", "circle", "html", "body"}) {
@@ -58,7 +58,7 @@ TEST(ChartTest, ALogarithmicAxisHasPowersOfTen) {
   chart.series[0].points = {{0, 100}, {1, 0.001}};
   const std::string svg = ChartSvg(chart);
   for (const char* tick : {">100<", ">1<", ">0.001<"}) EXPECT_THAT(svg, HasSubstr(tick));
-  chart.series[0].points.push_back({2, 0});  // has no logarithm
+  chart.series[0].points.push_back({2, 0});  // 0 has no logarithm
   EXPECT_THAT(ChartSvg(chart), Not(HasSubstr(">0.001<")));
 }
 
@@ -73,7 +73,7 @@ TEST(ChartTest, OneOutlierDoesNotStretchTheAxis) {
   EXPECT_THAT(ChartSvg(chart), Not(HasSubstr("above the axis")));
 }
 
-// 61 ones and then 61 threes: the mean looks back over 20 of 122 points.
+// The series has 61 ones and then 61 threes: each mean covers the last 20 of 122 points.
 TEST(ChartTest, MeansAreDrawnOverPaleCurves) {
   Chart chart = Falling();
   chart.series[0].points.clear();
@@ -101,7 +101,7 @@ TEST(ChartTest, ManyPointsAreThinnedButKeepTheirExtremes) {
     chart.series[0].points.push_back({1.0 * i, i == 777 ? 9.0 : 1.0});
   const std::string svg = ChartSvg(chart);
   EXPECT_LT(svg.size(), 40000u);
-  EXPECT_THAT(svg, HasSubstr(",34.0"));  // the top: 9
+  EXPECT_THAT(svg, HasSubstr(",34.0"));  // the largest value, 9
 }
 
 TEST(ChartTest, AFileOfChartsStandsAlone) {
@@ -114,7 +114,7 @@ TEST(ChartTest, AFileOfChartsStandsAlone) {
 
 class PageTest : public testing::Test {
  protected:
-  // A run's folder.
+  // Writes a run's folder and returns its metrics.
   RunMetrics Run(const std::string& name, const std::string& rate) {
     const std::string folder = folder_ / name;
     std::filesystem::create_directory(folder);
@@ -147,7 +147,7 @@ TEST_F(PageTest, NeedsNothingButItself) {
   }
 }
 
-// Iteration 0 has the highest accuracy: its test is of weights that were never trained.
+// Iteration 0 has the highest accuracy, but its test used untrained weights.
 TEST_F(PageTest, TheBestTestIsNotTheFirstAndNotTheLast) {
   RunMetrics run = Run("a", "0.01");
   run.tests[0] = {{.iter = 0, .outputs = {{"accuracy", 0.9}, {"loss", 1}}},
@@ -181,7 +181,7 @@ TEST_F(PageTest, DatesTheRunAndShowsItsDeviceNetAndSettings) {
               HasSubstr("<details><summary>Net</summary>"));
 }
 
-// A phone has no room for twelve columns: each cell is a line with its column's name.
+// The screen of a phone is too narrow for twelve columns, so each cell shows its column's name.
 TEST_F(PageTest, TheTableOfRunsNamesTheColumnInEachCell) {
   const std::string page = ReportPage({Run("a", "0.01"), Run("b", "0.1")});
   EXPECT_THAT(page, HasSubstr("<table class=\"stacked\">"));
@@ -278,7 +278,7 @@ TEST_F(PageTest, ShowsMetricsAndTheirCurves) {
   }
   EXPECT_THAT(page, HasSubstr("&lt;cat&gt; 0.9"));
   EXPECT_THAT(page, HasSubstr("The 2 classes with the lowest area under the ROC curve, of 3."));
-  // The axes go from 0 to 1: (0.2, 0.7) is at a fifth of the width and 0.3 below the top.
+  // The axes range from 0 to 1: (0.2, 0.7) is at a fifth of the width, and 0.3 below the top.
   EXPECT_THAT(page, HasSubstr("points=\"64.0,260.0 175.2,101.8 620.0,34.0\""));
 }
 

@@ -1,4 +1,4 @@
-// The card of a run: its file, its sums, and the observer that writes it.
+// Tests the run card: its file, its totals, and the observer that writes it.
 
 #include "trainer/monitor/run_card.h"
 
@@ -71,7 +71,7 @@ TEST(RunCardTest, ReadsBackWhatItWrote) {
   EXPECT_EQ(json["results"]["best_test"]["value"].number, 0.5);
 }
 
-// Half an hour and an hour; 7,200 and 3,600 joules.
+// The starts took half an hour and an hour, and 7,200 and 3,600 joules.
 TEST(RunCardTest, TotalsAreSumsOverTheStarts) {
   RunCard card;
   card.starts = {SomeStart(), SomeStart()};
@@ -205,8 +205,7 @@ TEST_F(CardObserverTest, AnInterruptedTestAndOtherNetsDoNotCount) {
   EXPECT_EQ(Card().best->value, 0.5);
 }
 
-// The second start tests at iteration 20 with a lower accuracy, so the best test stays that of
-// iteration 5.
+// The second start tests at iteration 20 with a lower accuracy, so iteration 5 keeps the best test.
 TEST_F(CardObserverTest, AResumedRunKeepsItsStartsAndItsBestTest) {
   {
     ObserverList list;

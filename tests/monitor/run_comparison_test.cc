@@ -1,4 +1,4 @@
-// The differences between two runs.
+// Tests the differences between two runs.
 
 #include "trainer/monitor/run_comparison.h"
 
@@ -43,7 +43,7 @@ net_param {
 }
 )";
 
-// "kind what: text" of each difference.
+// Returns "kind what: text" for each difference.
 std::vector<std::string> Lines(const std::vector<RunDifference>& differences) {
   std::vector<std::string> lines;
   for (const RunDifference& d : differences) {
@@ -55,7 +55,7 @@ std::vector<std::string> Lines(const std::vector<RunDifference>& differences) {
   return lines;
 }
 
-// Compares kSolver with the same after one change.
+// Compares kSolver with a copy that has one change.
 std::vector<std::string> SolverLines(const std::string& from, const std::string& to) {
   caffe::SolverParameter a, b;
   ParseTextString("a", kSolver, &a);
@@ -186,7 +186,7 @@ class RunComparisonTest : public testing::Test {
     return Lines(CompareRuns(folder_ / "a", Write("b", starts)));
   }
 
-  // Writes a model, whose net has the path of its data, as the newest snapshot of the next run.
+  // Writes a model as the newest snapshot of the next run. Its net contains the path of its data.
   void SaveModel(const std::string& name, const std::string& source, float weight) {
     caffe::NetParameter net;
     caffe::LayerParameter* const data = net.add_layer();

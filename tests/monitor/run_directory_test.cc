@@ -1,4 +1,4 @@
-// The description of a run in its folder.
+// Tests the description of a run in its folder.
 
 #include "trainer/monitor/run_directory.h"
 

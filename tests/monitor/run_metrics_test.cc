@@ -1,4 +1,4 @@
-// Logs and metrics, read again.
+// Tests the reading of logs and metrics.
 
 #include "trainer/monitor/run_metrics.h"
 
@@ -22,7 +22,7 @@ using testing::IsEmpty;
 using testing::Pair;
 using testing::SizeIs;
 
-// A log as `caffe train` writes it, over midnight of a new year.
+// A log as `caffe train` writes it, across midnight on New Year's Eve.
 constexpr char kCaffeLog[] = R"(I1231 23:59:50.000000  4711 caffe.cpp:218] Using GPUs 0
 I1231 23:59:51.000000  4711 net.cpp:84] Creating Layer conv1
 I1231 23:59:52.500000  4711 solver.cpp:273] Solving LeNet
@@ -115,9 +115,9 @@ TEST_F(HistoryTest, TestNetsHaveTablesOfTheirOwn) {
   EXPECT_THAT(run.tests[1].at(0).outputs, ElementsAre(Pair("a", 2)));
 }
 
-// Each of these is a log in the words of another version; numbers and names are made up.
+// Each test reads the log format of another version of Caffe; numbers and names are made up.
 
-// Of 2013: the rate before the loss, tests without a number, outputs without names.
+// Logs of 2013 have the rate before the loss, tests without a number, and outputs without names.
 TEST_F(HistoryTest, ALogOf2013HasScoresWithoutNames) {
   const RunMetrics run = Log(R"(I0317 21:52:49.300000 2008298256 solver.cpp:47] Solving quick
 I0317 21:53:12.100000 2008298256 solver.cpp:208] Iteration 100, lr = 0.002
@@ -135,7 +135,7 @@ I0317 21:54:48.400000 2008298256 solver.cpp:136] Snapshotting solver state to qu
   EXPECT_EQ(run.model, "quick_iter_500");
 }
 
-// Of 2014: tests have numbers, snapshots are called .caffemodel.
+// Logs of 2014 number their tests, and snapshots are called .caffemodel.
 TEST_F(HistoryTest, ALogOf2014HasSeveralTestNetsAndItsSnapshots) {
   const RunMetrics run = Log(R"(I1113 06:24:10.000000 10024 solver.cpp:160] Solving two
 I1113 06:24:17.000000 10024 solver.cpp:247] Iteration 0, Testing net (#0)
@@ -168,7 +168,7 @@ I0329 06:59:54.000000 1 sgd_solver.cpp:161] Iteration 100, lr = 0.0125, m = 0.9,
   EXPECT_EQ(run.loss.at(0).value, 2.1875);
 }
 
-// As mpirun --tag-output passes it on, for Intel's.
+// mpirun --tag-output adds this prefix to logs of Intel Caffe.
 TEST_F(HistoryTest, ARankBeforeThePrefixIsPassedOver) {
   const RunMetrics run =
       Log("[1,0]<stderr>:I0601 08:00:00.000000  1 solver.cpp:1] Solving a\n"
@@ -200,7 +200,7 @@ TEST_F(HistoryTest, LossesThatAreNotNumbersAreLeftOutAlsoAsWindowsWritesThem) {
   EXPECT_THAT(Log(text).loss, ElementsAre(Field(&MetricPoint::value, 0.5)));
 }
 
-// An output of several elements has a line for each, of the same name.
+// An output of several elements has a line for each element, all with one name.
 TEST_F(HistoryTest, OfSeveralElementsTheLastCountsAsInParseLog) {
   const std::string line = "I0101 00:00:00.000000 1 solver.cpp:1] ";
   const RunMetrics run = Log(line + "Solving a\n" + line + "Iteration 0, Testing net (#0)\n" +

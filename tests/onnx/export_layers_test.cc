@@ -54,7 +54,7 @@ layer { name: "scale" type: "Scale" bottom: "conv" top: "conv" scale_param { bia
   filler { value: 3 } bias_filler { value: 5 } } })"));
   Net& net = exported.net->net();
   for (const Param* param : net.params()) {
-    const float values[] = {8, 6, 2};  // each is a sum of weight 2: mean 4, variance 3
+    const float values[] = {8, 6, 2};  // sums of weight 2: the mean is 4 and the variance 3
     if (param->layer == "bn") *param->weight = values[param->index];
   }
   exported.result = ExportOnnx(exported.spec, net, {});

@@ -55,7 +55,7 @@ class TestModel {
     for (const std::string& output : outputs) node_->add_output(output);
     return *this;
   }
-  // Add attributes to the last node.
+  // These add attributes to the last node.
   TestModel& With(const std::string& attribute, std::initializer_list<int64_t> values) {
     onnx::AttributeProto* const to = Attribute(attribute, onnx::AttributeProto::INTS);
     for (const int64_t value : values) to->add_ints(value);

@@ -1,4 +1,4 @@
-// Runs of a solver of type CD.
+// Tests runs of a solver of type CD.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -48,7 +48,7 @@ TEST(ContrastiveDivergenceRunTest, ResumesBitForBit) {
   }
 }
 
-// The gradient that the layer makes of chains is that of a loss, scaled with it.
+// The layer computes its gradient from chains, and scales it like a loss gradient.
 TEST(ContrastiveDivergenceRunTest, ALossScaleChangesNoBitAndIsInSnapshots) {
   const std::string fields = kContrastiveDivergenceFields + "max_iter: 9 clip_gradients: 0.05 ";
   SmallRun plain(fields, kContrastiveDivergenceNet),

@@ -1,4 +1,4 @@
-// Runs of a solver of type LBFGS, against SciPy's.
+// Compares runs of a solver of type LBFGS with SciPy's.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -27,7 +27,7 @@ std::string Number(const std::string& name, float start, bool learned = true) {
               " } parameter_param { shape { dim: 1 } filler { value: ", start, " } } } ");
 }
 
-// 100 (y - x^2)^2 + (1 - x)^2; a EuclideanLoss is half a square.
+// Returns 100 (y - x^2)^2 + (1 - x)^2 as a net; a EuclideanLoss is half a square.
 std::string Rosenbrock(float x, float y) {
   return Number("x", x) + Number("y", y) + Number("one", 1, false) + R"(
 layer { name: "square" type: "Power" bottom: "x" top: "x2" power_param { power: 2 } }
@@ -44,7 +44,7 @@ GoldenCase CaseOf(const std::string& name) {
   throw Error(ErrorCode::kInternal, "no case " + name);
 }
 
-// Relative for losses above 1, else absolute.
+// Returns the largest error: relative to expected losses above 1, else absolute.
 double Departure(std::span<const float> losses, std::span<const float> expected) {
   double most = 0;
   for (size_t i = 0; i < losses.size(); ++i) {
@@ -68,17 +68,17 @@ TEST(LbfgsTest, GoldenValuesOfRosenbrocksFunction) {
     const std::vector<float>& losses = golden.Tensor("loss").values;
     SmallRun run(kLbfgsFields + "max_iter: 20 ", Rosenbrock(start[0], start[1]));
     run.Solve();
-    // SciPy leaves its own path where the function rounds to float32: from the first start by
-    // 2.4e-3, from the others by less than 1e-4.
+    // If the function is rounded to float32, SciPy departs from its own path: from the first start
+    // by 2.4e-3, from the others by less than 1e-4.
     const double rounding = Departure(golden.Tensor("float32_loss").values, losses);
     ExpectLosses(run.observer.losses, losses, std::max(1e-4, 2 * rounding));
     ExpectLosses(std::span(run.observer.losses).first(12), std::span(losses).first(12), 1e-4);
   }
 }
 
-// SciPy keeps its numbers in double, and leaves its path although it evaluates exactly what it is
-// asked for: only that was rounded to float32, as a net's weights are. So double within the rule
-// could not bring the first start's losses within 1e-4.
+// SciPy computes in double. It departs from its path even if only the weights at which the loss is
+// evaluated are rounded to float32, as a net's weights are. So a rule that computes in double could
+// not bring the first start's losses within 1e-4.
 TEST(LbfgsTest, RoundedWeightsAloneBendThePathOfTheFirstStart) {
   for (const auto& [name, least, most] : {std::tuple("bent", 1e-3, 2e-3), {"near", 0.0, 1e-4}}) {
     const GoldenCase golden = CaseOf(name);
@@ -126,8 +126,8 @@ layer { name: "loss" type: "EuclideanLoss" bottom: "ip2" bottom: "target" top: "
   ExpectLosses(run.observer.losses, golden.Tensor("loss").values, 1e-4);
 }
 
-// A step starts from what the last line search found: one pass is the first step's, one that of the
-// loss that is shown at the end.
+// Each line search already evaluates the next step's start. So there are only two passes: one for
+// the first step and one for the loss that is displayed at the end.
 TEST(LbfgsTest, EvaluatesAStepsStartOnceWherePassesAreAlike) {
   SmallRun run(kLbfgsFields + "max_iter: 12 ", kRosenbrock);
   run.Solve();
@@ -181,7 +181,7 @@ TEST(LbfgsTest, ResumesBitForBit) {
               ElementsAreArray(std::vector<float>(losses.begin() + 7, losses.end())));
 }
 
-// The minimum of (w - 1)^2 + 3 w^2 / 2 is at 2 / 5.
+// (w - 1)^2 + 3 w^2 / 2 has its minimum at 2 / 5.
 TEST(LbfgsTest, WeightDecayIsPartOfWhatIsMinimised) {
   const std::string net = Number("w", 5) + Number("one", 1, false) +
                           "layer { name: 'loss' type: 'EuclideanLoss' bottom: 'w' bottom: 'one' "
@@ -203,7 +203,7 @@ TEST(LbfgsTest, ALossScaleThatIsAPowerOfTwoChangesNoBit) {
   }
 }
 
-// Where the factor makes gradients overflow the batch is evaluated again, and nothing is skipped.
+// If the factor makes gradients overflow, the batch is evaluated again and no step is skipped.
 TEST(LbfgsTest, AFactorThatIsTooLargeIsHalvedAndResumesBitForBit) {
   const std::string scaled = "global_grad_scale: 3e38 global_grad_scale_adaptive: true ";
   const std::string fields = kLbfgsFields + "loss_scale: 0 loss_scale_window: 4 ";

@@ -1,4 +1,4 @@
-// Whether a run scales its loss, and how.
+// Tests when and how a run scales its loss.
 
 #include "loss_scale.h"
 

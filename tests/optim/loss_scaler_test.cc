@@ -1,4 +1,4 @@
-// Updates from gradients of a scaled loss.
+// Tests updates from gradients of a scaled loss.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -18,7 +18,7 @@ using testing::HasSubstr;
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr size_t kLossScaleCount = 5000;
 
-// One parameter and its update.
+// Holds a parameter and its updater.
 class Updating {
  public:
   Updating(const std::string& fields, std::optional<LossScaleOptions> scale)
@@ -33,8 +33,8 @@ class Updating {
   }
 
   std::string Step(int iter, bool bad = false) { return Step(iter, iter, bad); }
-  // Iteration `iter`, with the gradients of a batch and a loss that is multiplied by what the
-  // update says of it, and an element that is not finite where `bad`. Returns the note.
+  // Runs iteration `iter` with the gradients of batch `batch`, multiplied by the current loss
+  // scale. If `bad`, one element is not finite. Returns the note.
   std::string Step(int iter, int batch, bool bad) {
     const float factor = Scale();
     std::vector<float> values(kLossScaleCount);
@@ -90,7 +90,7 @@ TEST(LossScaleTest, APowerOfTwoChangesNoBitOfAnyRule) {
   }
 }
 
-// Neither weights nor states nor Adam's count of updates: as if the step had not been.
+// The weights, the states and Adam's update count all stay as if the step had not happened.
 TEST(LossScaleTest, AStepWithAGradientThatIsNotFiniteMovesNothing) {
   for (const std::string rule : kLossScaleRules) {
     Updating plain(rule, std::nullopt), scaled(rule, LossScaleOptions{1024});

@@ -1,4 +1,4 @@
-// The objective as a step rule sees it.
+// Tests the objective as an optimizer uses it.
 
 #include "trainer/optim/objective.h"
 
@@ -14,7 +14,7 @@
 namespace trainer {
 namespace {
 
-// A net of its own with the objective on it.
+// Owns a net and its objective.
 class Made {
  public:
   explicit Made(int iter_size, const Device& device, Communicator* group = nullptr)
@@ -34,7 +34,7 @@ class Made {
   std::unique_ptr<Objective> objective;
 };
 
-// Two replicas, of which the other one has what this one has.
+// One of two replicas; the other one has the same values.
 class Twin final : public Communicator {
  public:
   Rank rank() const override { return {0, 2}; }
@@ -68,7 +68,7 @@ TEST(ObjectiveTest, StartedEvaluationsAreThoseThatWaitInOrder) {
     EXPECT_EQ(objective.TakeLoss(), expected[0]);
     objective.Run(Pass::Batch::kNext);
     EXPECT_EQ(objective.TakeLoss(), expected[1]);
-    // One that waits comes between, and leaves the order.
+    // An evaluation that waits for its loss does not change the order of the others.
     EXPECT_EQ(objective.Evaluate(Pass::Batch::kNext), expected[3]);
     EXPECT_EQ(objective.TakeLoss(), expected[2]);
     objective.Run(Pass::Batch::kNext);

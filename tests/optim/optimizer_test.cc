@@ -1,4 +1,4 @@
-// A step rule that evaluates each batch twice: one file, in the place of src/steps/<name>.cc.
+// Adds an optimizer that evaluates each batch twice, in a single file.
 
 #include "trainer/optim/optimizer.h"
 
@@ -20,10 +20,10 @@ namespace {
 using testing::ElementsAreArray;
 using testing::HasSubstr;
 
-// Sharpness-aware minimisation over SGD with momentum: with g the gradient at w, SGD's step from w
-// along the gradient at w + radius g / |g|, on the same batch. The radius shrinks with each step,
-// so that a snapshot has something to hold beside arrays. Source: Foret, Kleiner, Mobahi and
-// Neyshabur, arXiv:2010.01412, algorithm 1.
+// Implements sharpness-aware minimisation over SGD with momentum: SGD's step from w uses the
+// gradient at w + radius g / |g|, where g is the gradient at w on the same batch. The radius
+// shrinks with each step, so a snapshot must store more than arrays. Source: Foret, Kleiner, Mobahi
+// and Neyshabur, arXiv:2010.01412, algorithm 1.
 struct Climb {
   float scale;
   HD void operator()(float& w, float& saved, float g) const {
@@ -81,7 +81,7 @@ class TestSam final : public Optimizer {
   }
   size_t Bytes() const override { return update_->Bytes(); }
 
-  static inline std::vector<float> losses;  // of the last step's evaluations
+  static inline std::vector<float> losses;  // one per evaluation of the last step
 
  private:
   const SolverSpec& spec_;
@@ -118,7 +118,7 @@ TEST(StepRuleTest, TwoEvaluationsOfABatchResumeBitForBit) {
   }
 }
 
-// With dropout, whose mask must be that of the first evaluation.
+// The net has dropout, and each evaluation must use the mask of the first one.
 TEST(StepRuleTest, SeesOneFunctionOfTheWeightsInAStep) {
   SmallRun run(kStepRuleFields + "max_iter: 20 ");
   for (int step = 0; step < 5; ++step) {

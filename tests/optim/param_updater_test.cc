@@ -1,4 +1,4 @@
-// An update as a whole: in ranges, over replicas, with a scaled loss, and that it reads nothing.
+// Tests updates in ranges, over replicas and with a scaled loss, and that they read no device data.
 
 #include "param_updater.h"
 
@@ -16,7 +16,7 @@ namespace {
 
 using testing::ElementsAreArray;
 
-// Something that works like a device of its own, as far as an update is concerned.
+// An asynchronous device that counts the reads.
 class FarDevice final : public WrappedDevice {
  public:
   bool IsAsync() const override { return true; }
@@ -29,7 +29,7 @@ class FarDevice final : public WrappedDevice {
 
 constexpr int kParams = 5, kCount = 40;
 
-// Five parameters side by side, the third without a gradient; three updates.
+// Returns five consecutive parameters, the third without a gradient, after three updates.
 std::vector<float> Updated(const Device& device, const std::string& fields, int ranges,
                            int ranks = 1, float gradient_scale = 1) {
   SolverSpec spec;
@@ -43,7 +43,7 @@ std::vector<float> Updated(const Device& device, const std::string& fields, int 
   for (size_t p = 0; p < kParams; ++p) {
     params[p].shape = Shape{kCount};
     params[p].weight = weights.data() + p * kCount;
-    // The last parameter of the net has the first gradient in memory.
+    // Gradients are stored in the reverse order of the parameters.
     if (p != 2) params[p].grad = gradients.data() + (kParams - 1 - p) * kCount;
     params[p].lr_mult = static_cast<float>(p + 1);
     list.push_back(&params[p]);
@@ -97,11 +97,11 @@ TEST(WeightUpdateTest, TakesTheMeanOverReplicas) {
   }
 }
 
-// Two parameters with averages, the second, which is longer than a chunk, with a copy.
+// Updates two parameters that have averages. The second is longer than a chunk and has a copy.
 struct Followed {
   static constexpr int64_t kFirst = 24, kSecond = 3 * 40 * 50;
   static constexpr int kSteps = 3;
-  static constexpr float kDecay = 0.2f;  // what an average keeps after the first update
+  static constexpr float kDecay = 0.2f;  // weight of the old average after the first update
 
   Followed(const Device& device, const std::string& fields, DType type)
       : form{type, 3, 40, 50},
@@ -181,7 +181,7 @@ TEST(WeightUpdateTest, CopiesAreWrittenInTheSamePassInTheirOrderAndType) {
   }
 }
 
-// Each read of a device waits for all that it has to do.
+// A read from the device would wait for all queued work.
 TEST(WeightUpdateTest, ReadsNothingFromADeviceThatRunsLaterAndComputesTheSame) {
   const auto near = MakeTestDevice(1);
   for (const std::string rule : kWeightUpdateRules) {
@@ -189,7 +189,7 @@ TEST(WeightUpdateTest, ReadsNothingFromADeviceThatRunsLaterAndComputesTheSame) {
       const FarDevice far;
       EXPECT_THAT(Updated(far, rule + clip, 1), ElementsAreArray(Updated(*near, rule + clip, 1)))
           << rule << clip;
-      constexpr int kOwn = 4;  // of this test: the gradients of each update, then the weights
+      constexpr int kOwn = 4;  // in this test: gradients of each update, then weights
       EXPECT_EQ(far.reads, kOwn) << rule << clip;
     }
   }

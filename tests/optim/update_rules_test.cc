@@ -1,4 +1,4 @@
-// Ten steps of each rule against an independent implementation, and what rules refuse.
+// Compares ten steps of each rule with an independent implementation, and tests refusals.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -25,7 +25,7 @@ SolverSpec SolverFromText(const std::string& text) {
   return spec;
 }
 
-// The two parameters of a golden case, side by side in one array as in a ParamStore.
+// The two parameters of a golden case, adjacent in one array as in a ParamStore.
 struct Weights {
   std::vector<size_t> start = {0};
   std::optional<OnDevice<float>> weight, grad;
@@ -163,8 +163,8 @@ TEST(RuleTest, LeavesTheGradientWhenAskedTo) {
   EXPECT_THAT(grad.Read(), testing::ElementsAre(0.5f));
 }
 
-// A weight that learns from unfreeze_at on takes the steps that a weight takes from the start on,
-// as PyTorch's optimizers do with a parameter whose first gradient comes late.
+// A weight that learns from iteration unfreeze_at on takes the same steps as a weight that learns
+// from the start, as in PyTorch when a parameter's first gradient comes late.
 TEST(RuleTest, CountsTheUpdatesOfAnUnfrozenWeightFromUnfreezeAt) {
   for (const char* type : {"Adam", "AdamW"}) {
     const auto steps = [&](int unfreeze_at, bool was_frozen) {

@@ -1,4 +1,4 @@
-// Files of NumPy: tests/golden/tables, made by scripts/golden/tables.py.
+// Tests NumPy files: scripts/golden/tables.py wrote tests/golden/tables.
 
 #include "trainer/storage/array_file.h"
 
@@ -35,7 +35,7 @@ std::vector<float> ReadNpy(const std::string& name) {
   return AllOfArray(file->Array("data"));
 }
 
-// 0, step, 2 * step, ...
+// Returns first, first + step, first + 2 * step, ...
 std::vector<float> RampOf(size_t count, float step, float first = 0) {
   std::vector<float> values(count);
   for (size_t i = 0; i < count; ++i) values[i] = first + step * static_cast<float>(i);

@@ -34,7 +34,7 @@ class CsvTest : public testing::Test {
   }
 
   TempFolder folder_;
-  std::vector<int64_t> lines_;  // of the records
+  std::vector<int64_t> lines_;  // line numbers of the records
 };
 
 TEST_F(CsvTest, LinesMayEndAsOnAnySystem) {

@@ -14,7 +14,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::Pair;
 
-// Tests that both backends must pass.
+// Both backends must pass these tests.
 class CursorTest : public testing::TestWithParam<const char*> {
  protected:
   std::string Write(const Records& records) {

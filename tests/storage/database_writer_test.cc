@@ -21,7 +21,7 @@ INSTANTIATE_TEST_SUITE_P(Of, DbWriterTest, testing::Values("LMDB", "LEVELDB"),
                          [](const auto& one) { return std::string(one.param); });
 
 TEST_P(DbWriterTest, GrowsWithItsRecords) {
-  // 24 MB: LMDB's map starts at 1 MiB and must double several times, across several transactions.
+  // LMDB's map starts at 1 MiB, so 24 MB must double it several times, across several transactions.
   const std::string value(300000, 'v');
   {
     const auto writer = CreateDb(GetParam(), path_);

@@ -98,7 +98,7 @@ TEST_F(DatumTest, ReadsALabelWithoutTheValues) {
               Refuses(ErrorCode::kData, "record '00000007' is not a Datum: its "));
 }
 
-// The oracle is protobuf's own parser: both must accept the same bytes and read the same.
+// Protobuf's own parser is the oracle: both must accept the same bytes and read the same values.
 TEST_F(DatumTest, AgreesWithProtobufOnDamagedRecords) {
   caffe::Datum datum = MakeDatum(1, 2, 2, "abcd", 300);
   datum.set_encoded(false);

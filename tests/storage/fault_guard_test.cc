@@ -1,4 +1,4 @@
-// Pages of mapped databases that cannot be read: a file that became shorter, a disk that fails.
+// Tests unreadable pages of mapped databases: the file was truncated, or the disk fails.
 
 #include "trainer/storage/fault_guard.h"
 
@@ -24,7 +24,7 @@ class MapFaultsTest : public testing::Test {
  protected:
   MapFaultsTest() {
     for (const char* backend : {"LMDB", "LEVELDB"}) WriteDb(backend, folder_ / backend, Values());
-    // A writer's records stay in the log of a LevelDB until it is opened again.
+    // LevelDB keeps a writer's records in its log until the database is opened again.
     OpenCursor("LEVELDB", folder_ / "LEVELDB");
     leveldb::DB* raw = nullptr;
     EXPECT_TRUE(leveldb::DB::Open({}, folder_ / "LEVELDB", &raw).ok());
@@ -32,7 +32,7 @@ class MapFaultsTest : public testing::Test {
     db->CompactRange(nullptr, nullptr);
   }
 
-  // Several pages each, of noise, which does not compress.
+  // Returns records of several pages each, filled with noise that does not compress.
   static Records Values() {
     Records records;
     uint32_t noise = 1;
@@ -61,7 +61,7 @@ class MapFaultsTest : public testing::Test {
     }
     close(empty);
   }
-  // The files become shorter than what is mapped.
+  // Truncates the files, but not their mappings.
   void CutShort(const std::string& backend) const {
     for (const auto& entry : std::filesystem::directory_iterator(folder_ / backend)) {
       const std::string end = entry.path().extension();
@@ -71,8 +71,8 @@ class MapFaultsTest : public testing::Test {
     }
   }
 
-  // How a child process ends in which read() meets a fault: with the code of the error that it
-  // throws or that the handler is given; with 1 where the text of that is another one.
+  // Runs read(), which meets a fault, in a child process. Returns the code of the error that read()
+  // throws or the handler gets, or 1 if its text is not `expected`.
   template <class Read>
   int CodeOf(const std::string& expected, const Read& read) const {
     static std::string text;
@@ -125,7 +125,7 @@ TEST_F(MapFaultsTest, APageWithinTheFileIs74) {
   }
 }
 
-// The pages of a value are read after LMDB gave it: by TouchPages, or by whoever needs them.
+// The pages of a value are read after LMDB returned it, by TouchPages or by the value's user.
 TEST_F(MapFaultsTest, ThePagesOfAValueAreItsDatabases) {
   if (kSanitized) GTEST_SKIP() << "sanitizers watch what handlers of faults do";
   const std::string path = folder_ / "LMDB", bytes = ReadBytes(path + "/data.mdb");
@@ -142,7 +142,7 @@ TEST_F(MapFaultsTest, ThePagesOfAValueAreItsDatabases) {
   }
 }
 
-// As of the threads with which LevelDB itself reads.
+// LevelDB's own threads read this way too.
 TEST_F(MapFaultsTest, AFileThatNobodyNamedIsNamedAsItIsMapped) {
   if (kSanitized) GTEST_SKIP() << "sanitizers watch what handlers of faults do";
   const std::string file = std::filesystem::canonical(folder_ / "") / "file";

@@ -1,4 +1,4 @@
-// LevelDB's own faults, injected into real files.
+// Tests LevelDB's errors, injected into real files.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -23,7 +23,7 @@ using testing::HasSubstr;
 class LevelDbCursorTest : public testing::Test {
  protected:
   LevelDbCursorTest() {
-    uint32_t noise = 1;  // so that nothing compresses
+    uint32_t noise = 1;  // prevents compression
     for (int i = 0; i < 300; ++i) {
       std::string value(2000, ' ');
       for (char& c : value) c = static_cast<char>((noise = noise * 1664525 + 1013904223) >> 24);
@@ -37,7 +37,7 @@ class LevelDbCursorTest : public testing::Test {
     bytes_ = ReadBytes(table_);
   }
 
-  // A writer's records stay in its log until the next opening.
+  // LevelDB keeps a writer's records in its log until the next opening.
   void MoveLogIntoTable() {
     OpenCursor("LEVELDB", path_);
     leveldb::DB* raw = nullptr;
@@ -128,7 +128,7 @@ TEST_F(LevelDbCursorTest, OpensAgainAfterTheLastReaderWentOrCouldNotOpen) {
   EXPECT_EQ(CountRecords(), 300);
 }
 
-// A process that runs `hold` and then waits until this object is destroyed.
+// Starts a process that runs `hold` and then waits until this object is destroyed.
 class Holder {
  public:
   explicit Holder(const std::function<void()>& hold) {
@@ -184,7 +184,7 @@ TEST_F(LevelDbCursorTest, ManyProcessesReadAndNoneWritesMeanwhile) {
   EXPECT_FALSE(leveldb::DB::Open({}, path_, &db).ok());
 }
 
-// The names, sizes and times of all files of a folder.
+// Returns the names, sizes and times of all files of a folder.
 std::string Facts(const std::string& folder) {
   std::set<std::string> facts;
   for (const auto& entry : std::filesystem::directory_iterator(folder)) {

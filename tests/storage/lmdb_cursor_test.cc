@@ -1,4 +1,4 @@
-// LMDB's own faults, injected into real files.
+// Tests LMDB's errors, injected into real files.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -23,7 +23,7 @@ using testing::IsEmpty;
 class LmdbCursorTest : public testing::Test {
  protected:
   LmdbCursorTest() {
-    // Several leaf pages, and values with pages of their own.
+    // The records need several leaf pages, and some values have their own pages.
     for (int i = 0; i < 40; ++i) {
       records_.emplace_back(Key8(i), std::string(i % 10 == 0 ? 9000 : 300, static_cast<char>(i)));
     }
@@ -31,7 +31,7 @@ class LmdbCursorTest : public testing::Test {
     bytes_ = ReadBytes(path_ + "/data.mdb");
   }
 
-  // Copies the database with another data.mdb.
+  // Replaces data.mdb.
   void Replace(const std::string& bytes) {
     std::filesystem::remove(path_ + "/lock.mdb");
     WriteBytes(path_ + "/data.mdb", bytes);
@@ -96,7 +96,7 @@ TEST_F(LmdbCursorTest, ExplainsAnotherFormatVersion) {
   EXPECT_THAT(Refusal(), Refuses(ErrorCode::kData, "mdb_dump of that version, then mdb_load"));
 }
 
-// LMDB itself says that memory is short.
+// LMDB itself reports a lack of memory.
 TEST_F(LmdbCursorTest, RefusesAnImpossibleMap) {
   std::string bad = bytes_;
   bad[32 + 7] = bad[4096 + 32 + 7] = 0x40;
@@ -115,7 +115,7 @@ TEST_F(LmdbCursorTest, RefusesAnImpossiblePageSize) {
 }
 
 TEST_F(LmdbCursorTest, SurvivesAnyDamagedByteOfTheHeaders) {
-  // LMDB has no checksums: some damage goes unnoticed. None may end the process.
+  // LMDB has no checksums, so some damage is not detected. None may end the process.
   int refused = 0;
   for (size_t page = 0; page < 2; ++page) {
     for (size_t i = 0; i < 152; ++i) {
@@ -129,8 +129,8 @@ TEST_F(LmdbCursorTest, SurvivesAnyDamagedByteOfTheHeaders) {
   EXPECT_GT(refused, 20);
 }
 
-// Reads each damaged file in a child process, where a fault would end this one. 0 when none did,
-// and none was read in vain.
+// Reads each damaged file in a child process, because a fault ends the process. Returns 0 if no
+// fault and no wrong result occurred.
 int ReadInChild(const std::function<void(const std::function<void()>&)>& damage_and_read) {
   return InChild([&] {
     alarm(1000);
@@ -185,7 +185,7 @@ TEST_F(LmdbCursorTest, SurvivesDamageAnywhere) {
             0);
 }
 
-// A branch that leads to one page twice would give its records twice.
+// A branch that points to one page twice would return its records twice.
 TEST_F(LmdbCursorTest, RefusesRecordsThatComeTwiceOrNotAtAll) {
   int twice = 0, missing = 0;
   for (size_t page = 2; page < bytes_.size() / 4096; ++page) {
@@ -193,15 +193,15 @@ TEST_F(LmdbCursorTest, RefusesRecordsThatComeTwiceOrNotAtAll) {
       return static_cast<unsigned char>(bytes_[page * 4096 + at]) |
              static_cast<unsigned char>(bytes_[page * 4096 + at + 1]) << 8;
     };
-    if ((word(10) & 3) == 0) continue;  // neither a branch nor a leaf
+    if ((word(10) & 3) == 0) continue;  // the page is neither a branch nor a leaf
     std::string bad = bytes_;
     bad.replace(
         page * 4096 + 12, 2,
         std::string{static_cast<char>(word(12) - 2), static_cast<char>((word(12) - 2) >> 8)});
-    Replace(bad);  // one entry fewer
+    Replace(bad);  // the page has one entry less
     missing += Refusal().text.find("its header says 40 records") != std::string::npos;
     bad = bytes_;
-    bad.replace(page * 4096 + 18, 2, bytes_, page * 4096 + 16, 2);  // the second is the first
+    bad.replace(page * 4096 + 18, 2, bytes_, page * 4096 + 16, 2);  // the second equals the first
     Replace(bad);
     twice += Refusal().text.find("which must come before it") != std::string::npos;
   }

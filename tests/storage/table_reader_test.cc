@@ -41,7 +41,7 @@ class TableReaderTest : public testing::Test {
     format_.ignored = {"id"};
   }
 
-  // The stored numbers of each row, inputs then labels.
+  // Returns the stored values of each row, inputs then labels.
   std::vector<std::vector<float>> Encoded(const std::string& text,
                                           TableReaderOptions options = {}) {
     reader_.emplace(folder_.Write("t.csv", text), format_, options);

@@ -1,4 +1,4 @@
-// Tar files as databases: WebDataset's names, patterns, and archives that are damaged or hostile.
+// Tests tar files as databases: WebDataset's names, patterns, and damaged or hostile archives.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -24,7 +24,7 @@ class TarCursorTest : public testing::Test {
     WriteBytes(folder_ / name, content);
     return folder_ / name;
   }
-  // "key label", of all records.
+  // Returns "key label" for all records.
   static std::vector<std::string> All(const std::string& source) {
     const auto cursor = OpenCursor("TAR", source);
     std::vector<std::string> all;
@@ -63,7 +63,7 @@ TEST_F(TarCursorTest, ASampleIsAnImageAndItsLabel) {
   EXPECT_EQ(cursor->Key(), "a.tar/x/0001");
 }
 
-// The header of NumPy's format, version 1, filled up to 64 bytes.
+// Returns a file in NumPy's format, version 1, with the header padded to a multiple of 64 bytes.
 std::string NpyText(const std::string& type, const std::string& shape, const std::string& bytes) {
   std::string header =
       Join("{'descr': '", type, "', 'fortran_order': False, 'shape': (", shape, "), }");
@@ -239,7 +239,7 @@ TEST_F(TarCursorTest, RefusesWhatItCannotRead) {
 
 TEST_F(TarCursorTest, AClaimOfMoreThanIsThereTakesNoMemory) {
   std::string entry = TarEntryText("a.jpg", "x");
-  // 2^61 bytes in base 256, with the checksum made again.
+  // The size is 2^61 bytes in base 256, and the checksum is recomputed.
   entry.replace(124, 12, std::string("\x80\0\0\0\x20\0\0\0\0\0\0\0", 12));
   entry.replace(148, 8, 8, ' ');
   unsigned sum = 0;
@@ -260,8 +260,8 @@ TEST_F(TarCursorTest, AFileThatBecameShorterIsNamed) {
               Refuses(ErrorCode::kData, "the file became shorter while it was read"));
 }
 
-// A file system on which an archive of pictures "00000000.pgm", ... without bytes is kept: what its
-// headers would be is made when they are read.
+// A file system with an archive of empty pictures "00000000.pgm", ..., whose headers are generated
+// when they are read.
 class ManyEntries : public FileOps {
  public:
   explicit ManyEntries(uint64_t entries) : entries_(entries), header_(TarEntryText(Name(0), "")) {}
@@ -279,7 +279,7 @@ class ManyEntries : public FileOps {
  private:
   static constexpr uint64_t kBlock = 512;
 
-  // The checksum grows by what the digits of the name do.
+  // The checksum grows by the digits of the name.
   void Fill(uint64_t entry, char* to) const {
     if (entry >= entries_) {
       std::memset(to, 0, kBlock);
@@ -303,7 +303,7 @@ class ManyEntries : public FileOps {
 
 class ManyEntriesTest : public TarCursorTest {
  protected:
-  // Has the size of an archive of so many, and takes no room.
+  // Creates a sparse file of the size of an archive with `entries` entries.
   std::string Sparse(uint64_t entries) const {
     const std::string path = Write("many.tar", "");
     std::filesystem::resize_file(path, (entries + 2) * 512);

@@ -1,12 +1,12 @@
 #pragma once
-// Tar archives of tests, made by hand.
+// Builds tar archives for tests.
 
 #include <cstdio>
 #include <string>
 
 namespace trainer {
 
-// A header and the content, filled up to whole blocks.
+// Returns a header and the content, padded to whole blocks.
 inline std::string TarEntryText(const std::string& name, const std::string& content,
                                 char type = '0') {
   std::string header(512, '\0');
@@ -32,7 +32,7 @@ inline std::string TarEntryText(const std::string& name, const std::string& cont
 
 inline std::string TarEnd() { return std::string(1024, '\0'); }
 
-// A picture of one pixel and its label.
+// Returns a picture of one pixel and its label.
 inline std::string TarSample(const std::string& key, int pixel, int label) {
   return TarEntryText(key + ".pgm", std::string("P5 1 1 255\n") + static_cast<char>(pixel)) +
          TarEntryText(key + ".cls", std::to_string(label) + "\n");

@@ -1,5 +1,5 @@
 #pragma once
-// Helpers of tests of data: folders, databases, records, layers and captured log lines.
+// Provides folders, databases, records, layers and captured log lines for tests of data.
 
 #include <glog/logging.h>
 #include <gmock/gmock.h>
@@ -51,7 +51,7 @@ inline caffe::Datum MakeDatum(int channels, int height, int width, std::string d
   return datum;
 }
 
-// Records whose one pixel and label are their number.
+// Returns records whose only pixel and label are their number.
 inline Records NumberedRecords(int count) {
   Records records;
   for (int i = 0; i < count; ++i) {
@@ -61,8 +61,8 @@ inline Records NumberedRecords(int count) {
   return records;
 }
 
-// A layer as read from a file "net.prototxt" that holds only it. It stays until the program ends,
-// as a net's file outlives its layers.
+// Returns a layer as read from a file "net.prototxt" that contains only this layer. It is kept
+// until the program ends, because a net's text outlives its layers.
 inline const LayerSpec& KeptLayer(const std::string& text) {
   static std::deque<std::unique_ptr<ParsedText>> texts;
   static std::deque<LayerSpec> layers;
@@ -71,7 +71,7 @@ inline const LayerSpec& KeptLayer(const std::string& text) {
   return layers.emplace_back(proto, SourceRef{"net.prototxt", 1, 1}, &texts.back()->tree);
 }
 
-// An output of a batch, to be compared.
+// Copies an output of a batch for comparisons.
 inline std::vector<float> Numbers(std::span<const float> output) {
   return {output.begin(), output.end()};
 }
@@ -86,12 +86,12 @@ inline void WriteBytes(const std::string& path, const std::string& bytes) {
       .write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
 }
 
-// A file of tests/golden/images.
+// Returns the bytes of a file of tests/golden/images.
 inline std::string Picture(const std::string& name) {
   return ReadBytes(SourceFolder() + "/tests/golden/images/" + name);
 }
 
-// The code and text of the Error that `f` throws; code 0 when it throws none.
+// The code and text of the Error that `f` throws; the code is 0 if nothing is thrown.
 struct Thrown {
   int code = 0;
   std::string text;
@@ -105,7 +105,7 @@ inline Thrown Catch(const std::function<void()>& f) {
   return {};
 }
 
-// EXPECT_THAT(Catch(...), Refuses(ErrorCode::kData, "part of the text"))
+// Usage: EXPECT_THAT(Catch(...), Refuses(ErrorCode::kData, "part of the text"))
 MATCHER_P2(Refuses, code, part,
            "an Error of that code whose text holds '" + std::string(part) + "'") {
   *result_listener << "code " << arg.code << ": " << arg.text;
@@ -113,7 +113,7 @@ MATCHER_P2(Refuses, code, part,
          arg.text.find('\n') == std::string::npos;
 }
 
-// Drops root's power to write anywhere, while it lives.
+// Drops root's permission to write anywhere while the object exists.
 class AsNobody {
  public:
   AsNobody() : was_(geteuid()) {
@@ -127,7 +127,7 @@ class AsNobody {
   uid_t was_;
 };
 
-// The lines that were logged while it lives, by any thread.
+// Collects the lines that any thread logs while the object exists.
 class LogLines : public google::LogSink {
  public:
   LogLines() { google::AddLogSink(this); }

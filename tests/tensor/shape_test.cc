@@ -60,7 +60,7 @@ TEST(ShapeTest, ReplacesAxes) {
   EXPECT_EQ((Shape{2, 3}.With(1, 9)), (Shape{2, 9}));
 }
 
-// The offsets of row `row` in a tensor.
+// Returns the offsets of row `row` in a tensor.
 std::vector<int64_t> Offsets(const Rows& rows, int64_t row) {
   std::vector<int64_t> offsets;
   for (int64_t i = 0; i < rows.length; ++i) offsets.push_back(rows.Start(row) + i * rows.inner);
@@ -86,8 +86,8 @@ TEST(AxisRowsTest, OtherRanksAreRowMajor) {
 
 TEST(BFloat16Test, RoundsToNearestEvenAndKeepsNan) {
   BFloat16 half_way_down, half_way_up, nan;
-  Store(half_way_down, 1.00390625f);  // between 1 and 1.0078125: even is 1
-  Store(half_way_up, 1.01171875f);    // between 1.0078125 and 1.015625: even is the upper
+  Store(half_way_down, 1.00390625f);  // between 1 and 1.0078125, rounds to the even 1
+  Store(half_way_up, 1.01171875f);    // between 1.0078125 and 1.015625, rounds up to even
   Store(nan, std::numeric_limits<float>::quiet_NaN());
   EXPECT_EQ(Load(half_way_down), 1.0f);
   EXPECT_EQ(Load(half_way_up), 1.015625f);

@@ -9,7 +9,7 @@
 namespace trainer {
 namespace {
 
-// Returns the GPUs of the machine, or only the one that --gpu names. Throws if that cannot be used.
+// Returns the GPUs of the machine, or the one that --gpu names. Throws if it cannot be used.
 GpuSupport SupportOf(const std::optional<int>& gpu) {
   GpuSupport support = FindGpus();
   if (!gpu) return support;

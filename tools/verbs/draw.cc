@@ -35,7 +35,7 @@ class Draw final : public Verb {
     const NetSpec spec = LoadModel(net_);
     const caffe::NetState state = MakeNetState(phase_, net_.state);
     const std::vector<LayerSpec> layers = FilterLayers(spec, state);
-    ConnectedLayers(spec, state);  // for its checks
+    ConnectedLayers(spec, state);  // throws for a net that cannot be connected
     const NetShapes shapes = PlanShapes(spec, state);
     if (!shapes.why_not.empty()) {
       std::cerr << "drawn without shapes: " << EscapeControl(shapes.why_not) << "\n";

@@ -52,7 +52,7 @@ class JobVerb final : public Verb {
     const SolverSpec spec =
         ReadSolver({job_.solver, job_.assignments, {flags.Whole("level"), flags.List("stage")}});
     SetGpus(gpu_, &job_);
-    // --scale_lr is for a batch that grows with the ranks.
+    // --scale_lr needs a batch that grows with the ranks.
     job_.global_batch = job_.global_batch && !flags.Switch("scale_lr");
     DescribeRun(spec, &job_);
     std::cout << JobScript(job_);
@@ -60,7 +60,7 @@ class JobVerb final : public Verb {
   }
 
  private:
-  // The script sets these flags itself, or a job has its own flags of these names.
+  // The script sets these flags itself, or `job` has its own flags of these names.
   static constexpr std::string_view kNotPassedOn[] = {
       "solver",   "set",   "gpu",   "global_batch", "snapshot",       "resume",
       "max_wall", "phase", "ranks", "requeue",      "stop_exit_code", "run"};

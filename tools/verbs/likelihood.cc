@@ -13,8 +13,8 @@
 namespace trainer {
 namespace {
 
-// Estimates the log-likelihood of data: of an RBM by annealed importance sampling, or of samples by
-// a Parzen window.
+// Estimates the log-likelihood of data under an RBM, by annealed importance sampling, or under
+// samples, by a Parzen window.
 class Likelihood final : public Verb {
  public:
   void Declare(FlagSet& flags) override {

@@ -63,7 +63,7 @@ class PlanVerb final : public Verb {
   }
 
  private:
-  // Returns whether --strategy, or without it the solver of --ranks, says pipeline.
+  // Returns whether --strategy, or else the solver of --ranks, selects a pipeline.
   bool IsPipeline() const {
     if (!ranks_.strategy.empty()) return ranks_.strategy == "pipeline";
     return !scaling_.ranks.empty() && !solver_.file.empty() &&
@@ -108,7 +108,7 @@ class PlanVerb final : public Verb {
   }
 
   SolverSource solver_;
-  NetSource net_;  // instead of the solver
+  NetSource net_;  // used instead of the solver
   caffe::Phase phase_ = caffe::TRAIN;
   PlanTargetFlags target_;
   RankOptions ranks_;

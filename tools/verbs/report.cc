@@ -20,7 +20,7 @@ namespace trainer {
 namespace {
 
 // Draws the training net of the solver in the run's folder. Leaves out the shapes if a database
-// cannot be read, and the drawing if there is no solver or it cannot be read.
+// cannot be read, and the drawing if the solver is missing or unreadable.
 ReportedNet NetOf(const RunMetrics& run) {
   const std::string path = JoinPath(run.path, kSolverName);
   if (!IsDirectory(run.path) || !Exists(path)) return {};
@@ -50,7 +50,7 @@ std::vector<std::string> AddSearch(const std::string& path, std::vector<Reported
   return folders;
 }
 
-// Writes an HTML page with the curves, tables and nets of runs, or prints what differs between two.
+// Writes an HTML page with the curves, tables and nets of runs, or prints how two runs differ.
 class ReportVerb final : public Verb {
  public:
   void Declare(FlagSet& flags) override {

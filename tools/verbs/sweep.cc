@@ -85,7 +85,7 @@ class Sweep final : public Verb {
   }
 
  private:
-  // The sweep sets these flags itself, or they are its own.
+  // The sweep sets these flags itself, or has its own flags of these names.
   static constexpr std::string_view kNotPassedOn[] = {
       "solver", "set",       "snapshot",       "allow_outside", "resume", "max_wall",
       "phase",  "lock_wait", "stop_exit_code", "run",           "until"};

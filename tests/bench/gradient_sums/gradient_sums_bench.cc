@@ -26,14 +26,14 @@ namespace {
 
 struct GradientSums {
   std::string net;
-  int parameters = 0;  // trained ones
-  size_t bytes = 0;    // of their gradients
-  // One exchange of all gradients: in buckets, and with one MPI_Allreduce per parameter (empty
-  // without MPI).
+  int parameters = 0;  // parameters that are trained
+  size_t bytes = 0;    // bytes of their gradients
+  // The times of one exchange of all gradients: in buckets, and with one MPI_Allreduce per
+  // parameter (empty without MPI).
   TimingSamples buckets, by_parameter;
 };
 
-// The number of floats that the gradient of each trained parameter has in memory.
+// Returns the number of floats that each trained parameter's gradient has in memory.
 std::vector<size_t> GradientLengths(const Graph& graph) {
   std::vector<size_t> lengths;
   for (const Param* param : graph.params) {
@@ -55,7 +55,7 @@ void SumInBuckets(Communicator& group, std::span<float> values,
   for (int i = 0; i < count; ++i) group.WaitGradient(i);
 }
 
-// Returns milliseconds. Empty without MPI.
+// Returns milliseconds, or nullopt without MPI.
 std::optional<double> SumByParameter(World& world, std::span<float> values,
                                      const std::vector<size_t>& lengths) {
   double seconds = 0;

@@ -1,10 +1,10 @@
-// What the own convolution kernels gain: each against the best that oneDNN does by itself, for the
-// shapes of models/ in which it is chosen. Best of some runs, taken in turns.
+// Compares this project's convolution kernels with the best that oneDNN does by itself, for the
+// shapes of models/ in which they are chosen. Takes the best of some alternating runs.
 //
 //   conv_kernels [--batch=64] [folders of models/...]
 //
-// A row is a shape and a direction; `gain` is the library's time over the own kernel's, so that
-// below 1 the kernel loses. The sums at the end weigh each shape with the number of its layers.
+// A row is a shape and a direction; `gain` is the library's time over the own kernel's, so the
+// kernel loses below 1. The sums at the end weigh each shape with the number of its layers.
 
 #include "conv_kernels.h"
 
@@ -23,7 +23,7 @@
 namespace trainer {
 namespace {
 
-// Memory of the device, all ones.
+// Holds device memory, all ones.
 class Numbers {
  public:
   Numbers(const Device& device, int64_t count, DType dtype)
@@ -70,7 +70,7 @@ double Seconds(const std::function<void()>& call) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-// The best time of each step in milliseconds, of runs taken in turns for a third of a second each.
+// Returns each step's best milliseconds in alternating runs, a third of a second per step.
 template <class Step>
 std::vector<double> BestMs(const Device& device, const std::vector<std::unique_ptr<Step>>& steps,
                            const Operands& operands) {
@@ -93,7 +93,7 @@ std::vector<double> BestMs(const Device& device, const std::vector<std::unique_p
   return best;
 }
 
-// All that oneDNN offers for a direction, in every layout, its slow kernels too.
+// Adds all of oneDNN's kernels for a direction, in every layout, including the slow ones.
 template <class Step, class Make>
 void AddLibrary(const ConvDesc& desc, const std::vector<cpu::ConvLayout>& layouts, const Make& make,
                 std::vector<std::unique_ptr<Step>>* steps) {
@@ -148,7 +148,7 @@ class Report {
   std::map<std::string, Sum> sums_;
 };
 
-// Nothing where the library is chosen anyhow.
+// Compares one convolution's kernels. Does nothing if the library is chosen anyway.
 template <class Step, class Make>
 void Compare(const Device& device, const ZooConv& conv, const char* direction,
              const std::vector<cpu::ConvLayout>& layouts, const Make& make, Report* report) {

@@ -15,15 +15,15 @@ namespace {
 
 struct Model {
   const char* folder;
-  int64_t channels, size;  // of the images that its data layer gives
+  int64_t channels, size;  // of the images from its data layer
 };
 const Model kModels[] = {{"lenet", 1, 28},         {"siamese", 2, 28},       {"mnist_cnn", 1, 28},
                          {"cifar10_quick", 3, 32}, {"cifar10_full", 3, 32},  {"alexnet", 3, 227},
                          {"caffenet", 3, 227},     {"googlenet", 3, 224},    {"resnet50", 3, 224},
                          {"mobilenet_v2", 3, 224}, {"resnet18_cifar", 3, 32}};
 
-// What the device is asked for while a net is planned: a candidate that is asked first and takes
-// nothing.
+// Returns the convolutions that the device was asked for while a net was planned. A candidate with
+// the first priority records them and declines.
 std::vector<ConvDesc>& Asked() {
   static std::vector<ConvDesc> asked;
   return asked;

@@ -1,5 +1,5 @@
 #pragma once
-// The convolutions of the nets in models/.
+// Provides the convolutions of the nets in models/.
 
 #include <string>
 #include <vector>
@@ -11,11 +11,11 @@ namespace trainer {
 struct ZooConv {
   ConvDesc desc;
   std::string nets;  // "alexnet caffenet"
-  int count = 0;     // layers of this shape in all of them
+  int count = 0;     // layers of this shape in all nets
 };
 
-// One entry per shape. Batches are as in the training nets, but `most_images` at most; `only` names
-// the folders of models/, all when empty.
+// Returns one entry per shape. Batches are as in the training nets, but at most `most_images`.
+// `only` names folders of models/; if it is empty, all are used.
 std::vector<ZooConv> ConvsOfZoo(int64_t most_images, const std::vector<std::string>& only);
 
 }  // namespace trainer

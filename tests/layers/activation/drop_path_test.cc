@@ -15,7 +15,7 @@ std::string DropPath(const std::string& ratio) {
   return "type: \"DropPath\"\ndrop_path_param { drop_ratio: " + ratio + " }";
 }
 
-// Returns the value that all elements of each item have; fails if the elements of an item differ.
+// Returns the value that all elements of each item have. Fails if elements of an item differ.
 std::vector<float> ItemFactors(const std::vector<float>& y, size_t items) {
   const size_t size = y.size() / items;
   std::vector<float> factors;

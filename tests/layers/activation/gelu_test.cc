@@ -14,10 +14,10 @@ using testing::HasSubstr;
 
 TEST(GeluTest, HandValues) {
   LayerRunner layer(R"(type: "GELU")", {{4}});
-  // 0.8413447 of a normal variable lies below 1.
+  // The normal distribution function is 0.8413447 at 1.
   ExpectNear(layer.Forward({0, 1, -1, 30}), {0, 0.8413447f, -0.1586553f, 30}, 1e-6f);
   layer.Backward({{1, 1, 1, 1}});
-  // ... and its density there is 0.2419707.
+  // The normal density at 1 is 0.2419707.
   ExpectNear(layer.InputGradient(), {0.5, 1.0833155f, -0.0833155f, 1}, 1e-6f);
 }
 

@@ -10,7 +10,7 @@ using testing::HasSubstr;
 
 TEST(MishTest, HandValues) {
   LayerRunner layer(R"(type: "Mish")", {{4}});
-  // log(1 + exp(0)) = log 2, whose tanh is 3/5; exp(log 2) = 2: tanh(log 3) = 4/5.
+  // For x = 0: log(1 + exp(0)) = log 2 and tanh(log 2) = 3/5. For x = log 2: tanh(log 3) = 4/5.
   const float log2 = 0.6931472f;
   ExpectNear(layer.Forward({0, log2, 100, -100}), {0, 0.8f * log2, 100, 0}, 1e-6f);
   layer.Backward({{1, 1, 1, 1}});

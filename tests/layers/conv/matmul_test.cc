@@ -44,7 +44,7 @@ TEST(MatMulTest, GradientMatchesDifferences) {
   }
 }
 
-// An output of one pixel has the plain order even if its factors are stored as images.
+// A product of one pixel is in row-major order even if its factors are stored as images.
 TEST(MatMulTest, ImagesEqualThePlainOrder) {
   for (const auto& [m, k, n] :
        std::vector<std::array<int64_t, 3>>{{4, 5, 2}, {1, 5, 1}, {1, 1, 3}}) {

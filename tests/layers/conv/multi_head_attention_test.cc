@@ -15,7 +15,7 @@ std::string Attention(const std::string& fields) {
   return "type: \"MultiHeadAttention\"\nattention_param { " + fields + " }";
 }
 
-// Sets the parameters to made-up values times `scale`.
+// Sets the parameters to pseudo-random values times `scale`.
 void SetSomeParams(LayerRunner* layer, float scale) {
   for (int i = 0; i < layer->NumParams(); ++i) {
     std::vector<float> values =
@@ -26,8 +26,7 @@ void SetSomeParams(LayerRunner* layer, float scale) {
 }
 
 TEST(MultiHeadAttentionTest, HandValuesOfAMean) {
-  // q is 0, so that all positions have equal weights: y is the mean of v = 2 x + 0.5, times 2,
-  // plus 1.
+  // q is 0, so all positions have equal weights: y is the mean of v = 2 x + 0.5, times 2, plus 1.
   for (const bool causal : {false, true}) {
     LayerRunner layer(Attention(causal ? "num_heads: 1 causal: true" : "num_heads: 1"),
                       {{1, 2, 1}});
@@ -40,7 +39,7 @@ TEST(MultiHeadAttentionTest, HandValuesOfAMean) {
 }
 
 TEST(MultiHeadAttentionTest, HandValuesOfEachHead) {
-  // q is 0 in head 0, so that all positions have equal weights. In head 1 the first position has a
+  // q is 0 in head 0, so all positions have equal weights. In head 1, the first position has a
   // score of 8,000 for itself, and the second position has only scores of 0.
   LayerRunner layer(Attention("num_heads: 2 bias_term: false"), {{1, 2, 2}});
   layer.SetParam(0, {0, 0, 0, 20, 0, 0, 0, 1, 1, 0, 0, 1});

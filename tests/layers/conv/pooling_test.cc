@@ -84,7 +84,7 @@ TEST(PoolingTest, GradientMatchesDifferences) {
         "pool: MAX kernel_size: 2", "pool: MAX kernel_size: 3 stride: 2 pad: 1"}) {
     SCOPED_TRACE(fields);
     LayerRunner pool(Pool(fields), {{2, 2, 5, 4}});
-    std::vector<float> x(80);  // no two alike, so that no step changes a winner
+    std::vector<float> x(80);  // all different, so that no step changes a maximum
     for (size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(i * 37 % 80) / 20;
     pool.SetInput(0, x);
     pool.ExpectGradient();

@@ -1,5 +1,5 @@
-// Batches that are copied to a device while it computes on the one before, as bytes where they were
-// stored as bytes.
+// Tests batches that are copied to a device while it computes on the previous one. They are copied
+// as bytes if they are stored as bytes.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -35,7 +35,7 @@ std::string Pixels(int channels, int record) {
 
 class DataAheadTest : public testing::Test {
  protected:
-  // A database of records with this many channels; some of them changed.
+  // Writes a database of records with this many channels. `changed` replaces some of them.
   std::string Database(int channels, const std::map<int, std::string>& changed = {}) {
     const std::string path = folder_ / Join("db", channels, "_", changed.size());
     if (std::filesystem::exists(path)) return path;
@@ -52,7 +52,7 @@ class DataAheadTest : public testing::Test {
     return path;
   }
 
-  // A mean file of any numbers.
+  // Writes a mean file with arbitrary values.
   std::string MeanFile(int channels) {
     caffe::BlobProto mean;
     for (const int dim : {1, channels, kHeight, kWidth}) mean.mutable_shape()->add_dim(dim);
@@ -88,7 +88,7 @@ struct MadeDataAhead {
     net = std::make_unique<Net>(spec, options, device, params);
   }
 
-  // The numbers of the next batch, labels last.
+  // Returns the values of the next batch, labels last.
   std::vector<float> Next(int virtual_rank = 0) {
     net->Run({.mode = Pass::Mode::kForward, .virtual_rank = virtual_rank});
     net->TakeLoss();
@@ -187,7 +187,7 @@ TEST_F(DataAheadTest, APositionIsThatAfterTheBatchWhichWasUsed) {
   for (int pass = 0; pass < 5; ++pass) {
     host.Next();
     ahead.Next();
-    std::this_thread::sleep_for(std::chrono::milliseconds(2));  // the next one is read
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));  // meanwhile the next batch is read
     EXPECT_EQ(ahead.State(), host.State()) << "after pass " << pass;
   }
   MadeDataAhead resumed(text, device);
@@ -203,7 +203,7 @@ TEST_F(DataAheadTest, ABadRecordEndsThePassThatItBelongsTo) {
   MadeDataAhead host(text, *cpu), ahead(text, device);
   for (int pass = 0; pass < 2; ++pass) {
     EXPECT_EQ(ahead.Next(), host.Next());
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));  // the threads have met it
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));  // the threads have reached it
   }
   const auto error = ErrorOf([&] { host.Next(); });
   EXPECT_THAT(error.second, HasSubstr("record '00000006'"));
@@ -217,19 +217,19 @@ TEST_F(DataAheadTest, NamesTheItemsOfTheLastTwoBatchesOfPasses) {
     for (int pass = 0; pass < 4; ++pass) ahead.Next();
     DataLayer* const names = ahead.net->graph().nodes[NodeId(0)].layer->data_layer();
     ASSERT_NE(names, nullptr);
-    // Pass 3 has the records 9, 10, 11, which are 2, 3, 4.
+    // Pass 3 reads records 9, 10 and 11, which wrap around to 2, 3 and 4.
     EXPECT_THAT(names->RecordName(1, ago),
                 StartsWith(ago == 0 ? "record '00000003'" : "record '00000000'"));
   }
 }
 
-// The first batch has nothing to be copied beside. From then on, where the threads are in time, a
-// batch is on its way when a pass begins, and no pass waits for what it queued itself.
+// No pass runs while the first batch is copied. Later, if the threads are fast enough, a batch is
+// in flight when a pass begins, and no pass waits for its own work.
 TEST_F(DataAheadTest, ABatchIsCopiedDuringThePassBefore) {
   const LateDevice device;
   MadeDataAhead ahead(NetText(Database(3), ""), device);
   ahead.Next();
-  std::chrono::milliseconds pause(1);  // grows until the threads are in time
+  std::chrono::milliseconds pause(1);  // grows until the threads are fast enough
   for (int pass = 0, copied_ahead = 0; copied_ahead < 10; ++pass) {
     ASSERT_LT(pause, std::chrono::minutes(2)) << copied_ahead << " of " << pass << " batches";
     std::this_thread::sleep_for(pause);

@@ -11,7 +11,7 @@ using testing::Contains;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-// Records k of 2 channels, 1 x 2 pixels: 4k, 4k + 1 | 4k + 2, 4k + 3; label k.
+// Record k has 2 channels of 1 x 2 pixels, 4k, 4k + 1 | 4k + 2, 4k + 3, and label k.
 class DataTest : public testing::Test {
  protected:
   DataTest() {

@@ -20,7 +20,7 @@ using testing::HasSubstr;
 
 const std::string kGolden = SourceFolder() + "/tests/golden/";
 
-// A layer whose tops are y0 (rows of 2), and y1 (labels): file k holds rows 10k, 10k + 1, ...
+// The layer's tops are y0 (rows of 2) and y1 (labels); file k holds rows 10k, 10k + 1, ...
 class Hdf5DataTest : public testing::Test {
  protected:
   Hdf5DataTest() {
@@ -48,7 +48,7 @@ class Hdf5DataTest : public testing::Test {
     return "type: \"HDF5Data\"\nhdf5_data_param { source: '" + List() + "' " + fields + " }\n" +
            more;
   }
-  // The labels of the next `batches` batches, and that data and labels belong together.
+  // Returns the labels of the next `batches` batches, and checks that the data match them.
   static std::vector<float> Labels(LayerRunner& data, int batches) {
     std::vector<float> all;
     for (int i = 0; i < batches; ++i) {
@@ -173,7 +173,7 @@ TEST_F(Hdf5DataTest, LogsTheListAndTheFiles) {
             HasSubstr("] Number of HDF5 files: 2\n"), HasSubstr("] Datatype class: H5T_FLOAT\n")));
 }
 
-// Images compressed in pieces, labels of one byte, doubles: files made by h5py.
+// h5py wrote these files, with compressed chunks of images, labels of one byte, and doubles.
 TEST(Hdf5DataGoldenTest, ReadsWhatH5pyWrote) {
   const TempFolder folder;
   WriteText(folder / "net.prototxt", "");

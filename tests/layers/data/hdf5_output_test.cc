@@ -43,7 +43,7 @@ TEST(Hdf5OutputTest, HandValuesOfTwoPassesStandBehindEachOther) {
       output.Forward();
       images.insert(images.end(), image.begin(), image.end());
       labels.insert(labels.end(), label.begin(), label.end());
-      const Hdf5Reader now(folder / "out.h5");  // whole after each pass
+      const Hdf5Reader now(folder / "out.h5");  // the file is complete after each pass
       EXPECT_THAT(now.Array("data").dims(), ElementsAre(2 * (pass + 1), 3, 2, 2));
     }
   }
@@ -81,7 +81,7 @@ TEST(Hdf5OutputTest, ReplacesNoFile) {
                                    "or give another name with --set "
                                    "layer[it].hdf5_output_param.file_name=..."));
   }
-  // One that appears between the check and the first pass.
+  // The file appears between the check and the first pass.
   LayerRunner late(Text(folder / "late.h5"), {{2}, {2}}, Writing());
   WriteText(folder / "late.h5", "of somebody else");
   const auto [code, message] = ErrorOf([&] { late.Forward(); });

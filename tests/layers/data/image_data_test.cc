@@ -10,7 +10,7 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-// Two grey pictures of 2x1 pixels: 1 2, and 3 4.
+// Writes two grey pictures of 2x1 pixels: 1 2, and 3 4.
 class ImageDataTest : public testing::Test {
  protected:
   ImageDataTest() {

@@ -18,7 +18,7 @@ std::string Detect(const std::string& fields) {
   return "type: \"DetectionOutput\"\ndetection_output_param { " + fields + " }";
 }
 
-// Three priors of a third of the image's width each; the predictions move the corners.
+// Each of the three priors covers a third of the image's width; the predictions move the corners.
 class ThreeBoxes {
  public:
   explicit ThreeBoxes(const std::string& fields, int64_t items = 1, int64_t classes = 2)
@@ -41,7 +41,7 @@ class ThreeBoxes {
 
 TEST(DetectionOutputTest, HandValuesOfTheSurestOfTwoThatOverlap) {
   ThreeBoxes boxes("confidence_threshold: 0.2");
-  boxes.Move({1, 0, 1, 0, -1, 0, -1, 0, 0, 0, 0, 0});  // the first two: 1 to 4 and 2 to 5
+  boxes.Move({1, 0, 1, 0, -1, 0, -1, 0, 0, 0, 0, 0});  // the first two become 1 to 4 and 2 to 5
   EXPECT_THAT(boxes.Run({0, 0.5, 0, 0.75, 0, 0.25}),
               ElementsAre(0, 1, 0.75, 2, 0, 5, 2, 0, 1, 0.25, 6, 0, 9, 2));
   EXPECT_EQ(boxes.OutputShape(), Shape({1, 1, 2, 7}));
@@ -49,7 +49,7 @@ TEST(DetectionOutputTest, HandValuesOfTheSurestOfTwoThatOverlap) {
 
 TEST(DetectionOutputTest, HandValuesOfAnOverlapAsLargeAsTheThreshold) {
   ThreeBoxes boxes("nms_param { nms_threshold: 0.5 }");
-  boxes.Move({1, 0, 1, 0, -1, 0, -1, 0, 0, 0, 0, 0});  // 4 shared of 8 covered
+  boxes.Move({1, 0, 1, 0, -1, 0, -1, 0, 0, 0, 0, 0});  // the intersection is 4, the union 8
   EXPECT_EQ(boxes.Run({0, 3, 0, 2, 0, 1}).size(), 21u);
 }
 

@@ -31,7 +31,7 @@ TEST(PriorBoxTest, HandValuesOfASquareInEachCell) {
 }
 
 TEST(PriorBoxTest, HandValuesOfAllShapesInTheirOrder) {
-  // 4x4, sqrt(4 * 16) = 8x8, 8x2 and 2x8, around (10, 5) of 20x10 pixels.
+  // The boxes are 4x4, sqrt(4 * 16) = 8x8, 8x2 and 2x8, around (10, 5) of 20x10 pixels.
   LayerRunner layer(Prior("min_size: 4.9 max_size: 16.2 aspect_ratio: 4 aspect_ratio: 4"),
                     {{1, 1, 1, 1}, {1, 1, 10, 20}}, kPriorBoxTest);
   layer.Forward();

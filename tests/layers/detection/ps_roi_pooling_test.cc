@@ -25,7 +25,7 @@ TEST(PsRoiPoolingTest, HandValuesOfCellsThatReadTheirOwnChannels) {
 TEST(PsRoiPoolingTest, HandValuesOfTheMeanAndItsGradient) {
   LayerRunner layer(PsRoi("spatial_scale: 0.5 output_dim: 2 group_size: 1"),
                     {{2, 2, 1, 4}, {1, 5}});
-  // From 1 / 2 to (4 + 1) / 2 = 2.5: the pixels 0 to 2.
+  // The region from 1 / 2 to (4 + 1) / 2 = 2.5 covers pixels 0 to 2.
   layer.SetInput(1, {1, 1.25, 0, 4.25, 0});
   EXPECT_THAT(layer.Forward({0, 0, 0, 0, 0, 0, 0, 0, 1, 2, 6, 100, 3, 4, 8, 100}),
               ElementsAre(3, 5));
@@ -56,9 +56,9 @@ TEST(PsRoiPoolingTest, GradientIsTheSameForManyChannelsWhateverTheThreads) {
   layer.SetInput(1, {0, 0, 0, 1, 1, 0, 0, 0, 1, 1, 0, 0, 0, 1, 1});
   layer.Forward();
   std::vector<float> dy = LayerRunner::SomeValues(3 * 160, 2);
-  for (float& value : dy) value /= 3;  // the order of the additions matters
+  for (float& value : dy) value /= 3;  // makes the sums depend on the order of the additions
   layer.Backward({dy});
-  const std::vector<float> dx = layer.InputGradient();  // each cell is one pixel
+  const std::vector<float> dx = layer.InputGradient();  // each cell covers one pixel
   for (size_t i = 0; i < 160; ++i) {
     for (size_t pixel = 0; pixel < 4; ++pixel) {
       const float sum = dy[i] + dy[i + 160] + dy[i + 320];

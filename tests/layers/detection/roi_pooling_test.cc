@@ -16,7 +16,7 @@ std::string Roi(const std::string& fields) {
 TEST(RoiPoolingTest, HandValuesOfARegionAndItsCells) {
   LayerRunner layer(Roi("pooled_h: 1 pooled_w: 2"), {{1, 1, 3, 4}, {2, 5}});
   layer.SetInput(1, {0, 1, 0, 3, 1, 0, 0, 2, 0, 2});
-  // Three columns from 1 to 3 in two cells: 1 and 2, then 2 and 3. One pixel: both cells see it.
+  // Columns 1 to 3 make two cells: 1 and 2, then 2 and 3. A one-pixel region fills both cells.
   EXPECT_THAT(layer.Forward({1, 2, 9, 4, 5, 6, 7, 8, 3, 3, 3, 3}), ElementsAre(9, 9, 3, 3));
   layer.Backward({{1, 2, 4, 8}});
   EXPECT_THAT(layer.InputGradient(), ElementsAre(0, 0, 3, 0, 0, 0, 0, 0, 12, 0, 0, 0));
@@ -24,7 +24,7 @@ TEST(RoiPoolingTest, HandValuesOfARegionAndItsCells) {
 
 TEST(RoiPoolingTest, HandValuesOfCornersThatAreRoundedHalvesAwayFromZero) {
   LayerRunner layer(Roi("pooled_h: 1 pooled_w: 1 spatial_scale: 0.5"), {{1, 1, 1, 5}, {3, 5}});
-  // 3 / 2 = 1.5 is 2, 5 / 2 = 2.5 is 3; -1 / 2 is -1, cut off at 0; 2 / 2 to 2.75 / 2 is 1 to 1.
+  // 3 / 2 rounds to 2 and 5 / 2 to 3; -1 / 2 rounds to -1, clipped to 0; 2 / 2 and 2.75 / 2 give 1.
   layer.SetInput(1, {0, 3, 0, 5, 0, 0, -1, 0, 2, 0, 0, 2, 0, 2.75, 0});
   EXPECT_THAT(layer.Forward({5, 4, 1, 2, 9}), ElementsAre(2, 5, 4));
 }
@@ -52,7 +52,7 @@ TEST(RoiPoolingTest, RegionsMayHaveTwoMoreAxes) {
 
 TEST(RoiPoolingTest, GradientMatchesDifferences) {
   LayerRunner layer(Roi("pooled_h: 2 pooled_w: 3"), {{2, 3, 4, 5}, {4, 5}});
-  std::vector<float> x(120);  // no two alike, so that no step changes a winner
+  std::vector<float> x(120);  // all different, so that no step changes a maximum
   for (size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(i * 37 % 120) / 20;
   layer.SetInput(0, x);
   layer.SetInput(1, {1, 0, 0, 4, 3, 0, 1, 1, 2, 2, 1, 3, -2, 9, 1, 0, 0, 0, 4, 3});
@@ -66,9 +66,9 @@ TEST(RoiPoolingTest, GradientIsTheSameForManyChannelsWhateverTheThreads) {
   layer.SetInput(1, {0, 0, 0, 2, 2, 0, 0, 0, 2, 2, 0, 0, 0, 2, 2});
   layer.Forward();
   std::vector<float> dy = LayerRunner::SomeValues(3 * in.Count(), 2);
-  for (float& value : dy) value /= 3;  // the order of the additions matters
+  for (float& value : dy) value /= 3;  // makes the sums depend on the order of the additions
   layer.Backward({dy});
-  const std::vector<float> dx = layer.InputGradient();  // each cell is one pixel
+  const std::vector<float> dx = layer.InputGradient();  // each cell covers one pixel
   const size_t size = dx.size();
   for (size_t i = 0; i < size; ++i) EXPECT_EQ(dx[i], dy[i] + dy[i + size] + dy[i + 2 * size]);
 }

@@ -54,14 +54,14 @@ TEST(AccuracyTest, HandValuesOfFractionsOfLabels) {
   EXPECT_THAT(Shares("", {2, 3}, x, labels, 1), ElementsAre(1, 0, 0)) << "of classes 0 and 1";
 }
 
-// From 16 rows on the sums over rows are vectorised.
+// The sums over rows are vectorised if there are at least 16 rows.
 TEST(AccuracyTest, SharesOfClassesAreRightForManyRows) {
   constexpr int kRows = 500, kClasses = 10;
   std::vector<float> x(kRows * kClasses), labels(kRows);
   std::vector<float> hits(kClasses), counts(kClasses);
   for (int i = 0; i < kRows; ++i) {
     const int label = i * 7 % 11, answer = i % 3 == 0 ? i % kClasses : label % kClasses;
-    labels[static_cast<size_t>(i)] = static_cast<float>(label);  // 10 is ignored
+    labels[static_cast<size_t>(i)] = static_cast<float>(label);  // label 10 is ignored
     x[static_cast<size_t>(i * kClasses + answer)] = 1;
     if (label == kClasses) continue;
     ++counts[static_cast<size_t>(label)];

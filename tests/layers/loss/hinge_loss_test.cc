@@ -28,7 +28,7 @@ TEST(HingeLossTest, GradientMatchesDifferences) {
     LayerRunner layer(std::string("type: \"HingeLoss\" hinge_loss_param { norm: ") + norm + " }",
                       {{4, 3}, {4}});
     std::vector<float> x = LayerRunner::SomeValues(12, 1);
-    for (float& v : x) v = v * 2 + 0.03f;  // away from the kinks at 1 and -1
+    for (float& v : x) v = v * 2 + 0.03f;  // moves the scores away from the kinks at 1 and -1
     layer.SetInput(0, x);
     layer.SetInput(1, {0, 2, 1, 1});
     layer.ExpectGradient();

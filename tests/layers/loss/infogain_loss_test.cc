@@ -71,7 +71,7 @@ TEST(InfogainLossTest, GradientMatchesDifferences) {
   layer.ExpectGradient();
 }
 
-// Both rows have the loss 4 log 2 without weights; the weights 3 and 1 of their labels add up to 4.
+// Without weights both rows have the loss 4 log 2; the weights of their labels, 3 and 1, sum to 4.
 TEST(InfogainLossTest, HandValuesOfClassWeights) {
   LayerRunner layer("type: \"InfogainLoss\" loss_param { class_weight: 3 class_weight: 1 }",
                     {{2, 2}, {2}, {2, 2}});

@@ -20,7 +20,7 @@ TEST(L1LossTest, HandValues) {
   EXPECT_THAT(layer.InputGradient(1), ElementsAre(0, 1.5f, 0, -1.5f));
 }
 
-// The inputs differ by at least 1/32, half a step of the grid of SomeValues. The differences move
+// The inputs differ by at least 1/32, half a grid step of SomeValues. Finite differences change
 // them by less, so no difference crosses the kink.
 TEST(L1LossTest, GradientMatchesDifferences) {
   LayerRunner layer(R"(type: "L1Loss")", {{2, 3, 2, 2}, {2, 3, 2, 2}});

@@ -33,7 +33,7 @@ TEST(SigmoidCrossEntropyLossTest, GradientMatchesDifferences) {
   layer.ExpectGradient();
 }
 
-// -3 t log s(x) - (1 - t) log(1 - s(x)), at s(0) = 1/2 and s(log 3) = 3/4.
+// The loss is -3 t log s(x) - (1 - t) log(1 - s(x)), with s(0) = 1/2 and s(log 3) = 3/4.
 TEST(SigmoidCrossEntropyLossTest, HandValuesOfAPositiveWeight) {
   LayerRunner layer(R"(type: "SigmoidCrossEntropyLoss" loss_param { pos_weight: 3 })",
                     {{1, 3}, {1, 3}});
@@ -45,7 +45,7 @@ TEST(SigmoidCrossEntropyLossTest, HandValuesOfAPositiveWeight) {
   ExpectNear(layer.InputGradient(), {-3, 1.5, 2 * (0.375f - 1.5f * 0.25f)}, 1e-6f);
 }
 
-// All scores are 0, where each target of 1 has the loss p log 2 and the gradient -p / 2.
+// All scores are 0, so each target of 1 has the loss p log 2 and the gradient -p / 2.
 TEST(SigmoidCrossEntropyLossTest, HandValuesOfOneWeightForEachChannel) {
   for (const Shape& shape : {Shape{1, 3}, Shape{1, 3, 2}, Shape{1, 3, 2, 2}}) {
     const int64_t inner = shape.Count() / 3;

@@ -14,7 +14,7 @@ std::string SigmoidFocal(const std::string& fields, const std::string& loss = ""
               " }");
 }
 
-// At s(0) = 1/2 and s(log 3) = 3/4, with gamma 2 and alpha 1/4.
+// Here s(0) = 1/2, s(log 3) = 3/4, gamma is 2 and alpha is 1/4.
 TEST(SigmoidFocalLossTest, HandValues) {
   LayerRunner layer(SigmoidFocal(""), {{1, 3}, {1, 3}});
   layer.SetInput(0, {0, 1.0986123f, 1.0986123f});

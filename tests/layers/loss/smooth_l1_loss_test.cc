@@ -28,8 +28,8 @@ TEST(SmoothL1LossTest, HandValuesOfWeightsInsideAndOutside) {
   LayerRunner layer(LossSmoothL1Loss("sigma: 2"), {{1, 2}, {1, 2}, {1, 2}, {1, 2}});
   layer.SetInput(0, {1, 1});
   layer.SetInput(1, {0, 0});
-  layer.SetInput(2, {0.125, 2});  // of the differences 1, which become 1 / 8 and 2
-  layer.SetInput(3, {16, 8});     // of the losses (2 / 8)^2 / 2 and 2 - 1 / 8
+  layer.SetInput(2, {0.125, 2});  // scale the differences 1 to 1 / 8 and 2
+  layer.SetInput(3, {16, 8});     // weigh the losses (2 / 8)^2 / 2 and 2 - 1 / 8
   layer.Forward();
   EXPECT_THAT(layer.Output(), ElementsAre(0.5f + 15));
   layer.Backward({{1}});

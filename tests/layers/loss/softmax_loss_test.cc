@@ -18,7 +18,7 @@ std::string LossSoftmaxLoss(const std::string& fields = "") {
   return "type: \"SoftmaxWithLoss\"\nloss_param { " + fields + " }";
 }
 
-// Runs one pass and returns what it refuses with.
+// Runs one pass and returns the error message.
 std::string RunRefusal(const std::string& prototxt, const Shape& scores,
                        const std::vector<float>& labels, const Shape& label_shape) {
   LayerRunner loss(prototxt, {scores, label_shape});
@@ -44,13 +44,13 @@ TEST(SoftmaxLossTest, HandValues) {
   ExpectNear(loss.InputGradient(), {-0.75f, 0.75f, 0.375f, -0.375f}, 1e-6f);
 }
 
-// --- Shares of the classes in place of labels, as mixup makes them ---
+// --- Class probabilities as targets, as mixup creates them ---
 
 TEST(SoftmaxLossTest, HandValuesOfShares) {
   LayerRunner loss(LossSoftmaxLoss(), {{2, 2}, {2, 2}});
   loss.SetInput(0, {0, 0, 0, std::log(3.0f)});
   loss.SetInput(1, {0.25f, 0.75f, 0.5f, 0.5f});
-  // Row 0: log 2. Row 1: -(log 1/4 + log 3/4) / 2.
+  // Row 0 has the loss log 2, row 1 has -(log 1/4 + log 3/4) / 2.
   const float second = (std::log(4.0f) + std::log(4.0f / 3)) / 2;
   loss.Forward();
   ExpectNear(loss.Output(0), {(std::log(2.0f) + second) / 2}, 1e-6f);
@@ -127,7 +127,7 @@ TEST(SoftmaxLossTest, HandValuesWithEverythingIgnored) {
 }
 
 TEST(SoftmaxLossTest, HandValuesOfSmoothing) {
-  // Targets 0.1 / 2 + 0.9 and 0.1 / 2, scores with log probabilities -log 4 and log 3 - log 4.
+  // The targets are 0.1 / 2 + 0.9 and 0.1 / 2, the log probabilities -log 4 and log 3 - log 4.
   LayerRunner loss(LossSoftmaxLoss("label_smoothing: 0.1"), {{1, 2}, {1}});
   loss.SetInput(1, {1});
   const float expected = std::log(4.0f) - 0.95f * std::log(3.0f);
@@ -137,7 +137,7 @@ TEST(SoftmaxLossTest, HandValuesOfSmoothing) {
 }
 
 TEST(SoftmaxLossTest, HandValuesOfClassWeights) {
-  // Both rows have the loss log 2; the weights 1 and 3 of their labels add up to 4.
+  // Both rows have the loss log 2; the weights of their labels, 1 and 3, sum to 4.
   const std::string fields = "class_weight: 3 class_weight: 1";
   LayerRunner mean(LossSoftmaxLoss(fields), {{2, 2}, {2}}),
       sum(LossSoftmaxLoss(fields + " normalization: NONE"), {{2, 2}, {2}});
@@ -252,7 +252,7 @@ TEST(SoftmaxLossTest, RefusesAWrongPowerOfClassWeights) {
               HasSubstr("class_weight_power works with class labels"));
 }
 
-// In a net whose classes nobody counted, such as that of `trainer test`.
+// Some nets, such as the net of `trainer test`, have no class counts.
 TEST(SoftmaxLossTest, APowerOfClassesThatWereNotCountedWeighsThemEqually) {
   std::vector<std::vector<float>> losses;
   for (const char* fields : {"", "class_weight_power: 1"}) {

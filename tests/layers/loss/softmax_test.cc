@@ -31,7 +31,7 @@ TEST(SoftmaxTest, HandValuesOfManyClassesAddUpToOne) {
   }
 }
 
-// The formula, with doubles, along axis 1 of (N, C, T).
+// Compares the layer with the formula in double, along axis 1 of (N, C, T).
 void ExpectSoftmaxFormula(int64_t n, int64_t channels, int64_t t) {
   SCOPED_TRACE(Join("(", n, ", ", channels, ", ", t, ")"));
   LayerRunner softmax(R"(type: "Softmax")", {{n, channels, t}});

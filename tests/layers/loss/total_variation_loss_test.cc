@@ -14,7 +14,7 @@ std::string LossOf(const std::string& power) {
   return Join("type: \"TotalVariationLoss\"\ntotal_variation_loss_param { power: ", power, " }");
 }
 
-// The squares of the differences are 4 + 1, 9 and 4; the other channel is flat.
+// The squares of the differences are 4 + 1, 9 and 4; the second channel is constant.
 TEST(TotalVariationLossTest, HandValuesOfAnImage) {
   LayerRunner loss(LossOf("2"), {{1, 2, 2, 2}});
   loss.SetInput(0, {0, 1, 2, 4, 5, 5, 5, 5});

@@ -1,5 +1,5 @@
-// BatchNorm with a learned factor and offset, and the files of Caffe and NVIDIA Caffe
-// that it reads.
+// Tests BatchNorm with a learned factor and offset, and the files of Caffe and NVIDIA Caffe that it
+// reads.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -42,7 +42,7 @@ TEST(BatchNormFormsTest, AFillerAloneAsksForTheForm) {
 
 TEST(BatchNormFormsTest, StoresAveragesOfWeightOne) {
   LayerRunner layer(BatchNormForm("moving_average_fraction: 0.75"), {{2, 1, 1, 2}});
-  layer.Forward({1, 2, 3, 6});  // mean 3, variance 3.5 and, unbiased, 14 / 3
+  layer.Forward({1, 2, 3, 6});  // mean 3, variance 3.5, unbiased variance 14 / 3
   ExpectNear(layer.GetParam(0), {3}, 1e-6f);
   ExpectNear(layer.GetParam(1), {14.0f / 3}, 1e-6f);
   EXPECT_THAT(layer.GetParam(2), ElementsAre(1));
@@ -96,7 +96,7 @@ TEST(BatchNormFormsTest, OnlyTheStatisticsAreFixed) {
   EXPECT_EQ(asked.ParamAt(0).lr_mult, 0);
 }
 
-// A net of one BatchNorm with 2 channels, and files for it.
+// Writes files for a net of one BatchNorm with 2 channels.
 class BatchNormFilesTest : public testing::Test {
  protected:
   std::vector<std::vector<float>> Load(const std::vector<std::vector<float>>& blobs,

@@ -28,7 +28,7 @@ TEST(BatchNormTest, HandValues) {
 
 TEST(BatchNormTest, StoresWeightedSumsOfUnbiasedMoments) {
   LayerRunner layer(BatchNormText("moving_average_fraction: 0.5"), {{2, 1, 1, 2}});
-  layer.Forward({1, 2, 3, 6});  // mean 3, variance 3.5 and, unbiased, 14 / 3
+  layer.Forward({1, 2, 3, 6});  // mean 3, variance 3.5, unbiased variance 14 / 3
   ExpectNear(layer.GetParam(0), {3}, 1e-6f);
   ExpectNear(layer.GetParam(1), {14.0f / 3}, 1e-6f);
   EXPECT_THAT(layer.GetParam(2), ElementsAre(1));
@@ -142,7 +142,7 @@ TEST(BatchNormTest, Bf16IsNearF32) {
   ExpectBf16Near(R"(type: "BatchNorm")", {{16, 20}});
 }
 
-// Outputs of this size are written past the caches, in blocks of channels.
+// Outputs of this size bypass the caches when they are written, in blocks of channels.
 TEST(BatchNormTest, MomentsAreThoseOfEachChannelInLargeBatches) {
   for (const int64_t channels : {64, 520}) {
     const int64_t width = 3'500'000 / 70 / channels, pixels = 70 * width;

@@ -13,7 +13,7 @@ std::string GroupNorm(const std::string& fields = "") {
 }
 
 TEST(GroupNormTest, HandValues) {
-  // Groups {1, 3} with deviation 1 and {2, 10} with deviation 4.
+  // The groups {1, 3} and {2, 10} have the deviations 1 and 4.
   LayerRunner layer(GroupNorm("groups: 2 eps: 0"), {{1, 4}});
   ExpectNear(layer.Forward({1, 3, 2, 10}), {-1, 1, -1, 1}, 1e-6f);
   layer.SetParam(0, {1, 2, 3, 4});

@@ -13,7 +13,7 @@ std::string LayerNorm(const std::string& fields = "") {
 }
 
 TEST(LayerNormTest, HandValues) {
-  // Rows with deviations 1 and 4.
+  // The rows have the deviations 1 and 4.
   LayerRunner layer(LayerNorm("eps: 0"), {{2, 2}});
   ExpectNear(layer.Forward({1, 3, 2, 10}), {-1, 1, -1, 1}, 1e-6f);
   layer.SetParam(0, {1, 2});

@@ -30,7 +30,7 @@ TEST(LrnTest, HandValuesOfADefaultExponent) {
   ExpectNear(layer.Forward({1, -1}), {0.125f, -0.125f}, 1e-6f);  // 16^-0.75
 }
 
-// As x * inf^-beta in Caffe; with the usual exponent, which has a way of its own, and another.
+// Caffe computes x * inf^-beta. The default exponent has its own code, so another is tested too.
 TEST(LrnTest, HandValuesOfAnInfiniteSumAreZero) {
   for (const char* fields :
        {"local_size: 1", "local_size: 1 beta: 0.5", "local_size: 1 norm_region: WITHIN_CHANNEL"}) {
@@ -61,13 +61,13 @@ TEST(LrnTest, WindowsWiderThanTheInputTakeAllOfIt) {
   ExpectNear(wide.Forward(x), all.Forward(x), 1e-6f);
 }
 
-// The formula across channels, with doubles; n odd neighbours, k = 2.
+// Computes the formula across channels in double, with n odd neighbours and k = 2.
 struct Across {
   int64_t pixels, channels;
   int n;
   double alpha, beta;
 
-  // s of place i, whose channels lie `pixels` apart.
+  // Returns s at index i. Neighbouring channels are `pixels` elements apart.
   double Base(const std::vector<float>& x, int64_t i) const {
     double sum = 0;
     ForNeighbours(i, [&](int64_t j) { sum += double{x[j]} * x[j]; });

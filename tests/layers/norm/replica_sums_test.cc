@@ -1,4 +1,4 @@
-// Layers that must know of the batches of all replicas.
+// Tests layers that need sums over the batches of all replicas.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -16,7 +16,7 @@ namespace {
 
 using Script = std::vector<std::vector<float>>;
 
-// One of two replicas. What the other one gives to each sum is known before.
+// One of two replicas. The script gives what the other one adds to each sum.
 class Scripted {
  public:
   explicit Scripted(Script of_other) : of_other_(std::move(of_other)) {}
@@ -35,8 +35,8 @@ class Scripted {
   Script of_other_;
 };
 
-// Parts of a batch on as many replicas, each a LayerRunner in a thread of its own, and the whole
-// batch on one.
+// Splits a batch over `count` replicas, each a LayerRunner in its own thread, and also runs the
+// whole batch on one.
 class Parts {
  public:
   Parts(const std::string& layer, const std::vector<Shape>& shapes, int count)
@@ -73,7 +73,7 @@ class Parts {
       threads.emplace_back([&, rank] { body(*parts[rank], rank); });
     }
   }
-  // Of all replicas, one after the other.
+  // Returns the values of all replicas, one after the other.
   template <class F>
   std::vector<float> Joined(const F& of) const {
     std::vector<float> all;
@@ -97,7 +97,7 @@ class ReplicaSumsTest : public testing::Test {
   void SetUp() override { TRAINER_CPU_ONLY("the threads compute on one device each at a time"); }
 };
 
-// What is computed with the moments of all batches, and the averages that are stored.
+// Compares the results on `count` replicas, and the stored averages, with the whole batch.
 void ExpectBatchNormOfAll(const std::string& fields, const Shape& shape, int count, float bound,
                           float far = 0) {
   SCOPED_TRACE(Join(fields, " ", shape.ToString(), " on ", count));
@@ -126,7 +126,7 @@ void ExpectBatchNormOfAll(const std::string& fields, const Shape& shape, int cou
       EXPECT_EQ(part->GetParam(i), all.parts[0]->GetParam(i)) << "bit for bit";
     }
   }
-  for (int i = 3; i < all.whole.NumParams(); ++i) {  // gradients are summed by others
+  for (int i = 3; i < all.whole.NumParams(); ++i) {  // the layer does not sum these gradients
     std::vector<float> sum(static_cast<size_t>(shape[1]));
     for (const auto& part : all.parts) {
       const std::vector<float> own = part->ParamGradient(i);
@@ -159,7 +159,7 @@ TEST_F(ReplicaSumsTest, ASynchronizedBatchNormInBf16IsThatOfTheWholeBatch) {
              0.02f);
 }
 
-// The other replica's batch is {5, 9}: together the mean is 5 and the variance 6.5.
+// The other replica's batch is {5, 9}: the joint mean is 5 and the joint variance 6.5.
 TEST(SynchronizedBatchNormTest, HandValues) {
   Scripted other(Script{{7}, {2, 4 + 4}, {0.5f, 1.5f}});
   LayerRunner layer("type: 'BatchNorm' batch_norm_param { synchronized: true eps: 0 }", {{2, 1}});
@@ -186,7 +186,7 @@ TEST(SynchronizedBatchNormTest, StoredMomentsNeedNobody) {
   EXPECT_EQ(nobody.sums, 0u);
 }
 
-// Losses of replicas whose mean, and whose gradients' mean, are those of the whole batch.
+// Expects the mean over replicas of the losses and gradients to equal the whole batch's.
 void ExpectLossOfAll(const std::string& layer, const std::vector<Shape>& shapes,
                      const std::vector<float>& labels) {
   for (const int count : {2, 4}) {
@@ -243,14 +243,14 @@ TEST(LossOverReplicasTest, OnlyCountsThatMayDifferAreExchanged) {
   }
 }
 
-// This replica has 2 labels, the other one 2 of which one is ignored: 3 count, 1.5 on the mean.
+// This replica has 2 labels; the other one has 2 too, but ignores one. The mean count is 1.5.
 TEST(LossOverReplicasTest, HandValues) {
   Scripted other(Script{{1, 0}});
   LayerRunner loss("type: 'SoftmaxWithLoss' loss_param { ignore_label: 1 }", {{2, 2}, {2}});
   other.Join(loss);
   loss.SetInput(1, {0, 0});
   ExpectNear(loss.Forward({0, 0, 0, 0}), {2 * std::log(2.0f) / 1.5f}, 1e-6f);
-  loss.Backward({{0}});  // beside its weight of 1
+  loss.Backward({{0}});  // in addition to the loss weight of 1
   ExpectNear(loss.InputGradient(), {-0.5f / 1.5f, 0.5f / 1.5f, -0.5f / 1.5f, 0.5f / 1.5f}, 1e-6f);
 }
 

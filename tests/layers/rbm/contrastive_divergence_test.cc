@@ -1,4 +1,4 @@
-// The gradient that an RBM layer makes where it learns by contrastive divergence.
+// Tests the gradient of an RBM layer that learns by contrastive divergence.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -56,7 +56,7 @@ class Machine {
   std::optional<Net> net_;
 };
 
-// Biases that decide everything: p = q = (1, 0), u = (1, 0).
+// The biases are so large that all draws are certain: p = q = (1, 0), u = (1, 0).
 TEST(ContrastiveDivergenceTest, HandValuesWhereAllDrawsAreCertain) {
   for (const bool persistent : {false, true}) {
     Machine machine(2, 2, 2, {.steps = 2, .persistent = persistent}, "", 0.5f);
@@ -83,7 +83,7 @@ TEST(ContrastiveDivergenceTest, HandValuesOfTheSparsityTarget) {
   ExpectNear(machine.Gradient(2), {0, -0.5f}, 1e-6f);
 }
 
-// The derivative of -mean log p(v) by enumeration of all visible states, in double.
+// The gradient of -mean log p(v), from an enumeration of all visible states in double.
 struct Exact {
   std::vector<double> dw, dc, db;
 };
@@ -152,7 +152,7 @@ TEST(ContrastiveDivergenceTest, PersistentChainsGiveTheGradientOfTheLikelihood) 
   for (size_t i = 0; i < sums.size(); ++i) EXPECT_NEAR(sums[i], exact.dw[i], 0.01) << i;
 }
 
-// Where chains begin at the data, one step is not enough to forget it, and many are.
+// If chains start at the data, one step is not enough to forget it, but many steps are.
 TEST(ContrastiveDivergenceTest, ManyStepsComeNearTheGradientOfTheLikelihood) {
   const std::vector<float> w = {2, -2, 1, 1.5f}, c = {-0.5f, 0.5f}, b = {0.5f, -0.5f};
   const std::vector<float> data = {1, 0};

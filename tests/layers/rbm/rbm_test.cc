@@ -17,7 +17,7 @@ const std::string kDown = "type: \"RBM\"\nrbm_param { output: VISIBLE num_visibl
 
 float Logistic(double x) { return static_cast<float>(1 / (1 + std::exp(-x))); }
 
-// W (2, 3), c, b.
+// Sets W (2, 3), c and b.
 void SetWeights(LayerRunner& rbm) {
   rbm.SetParam(0, {1, 2, 0, -1, 0.5f, 3});
   rbm.SetParam(1, {0.5f, -1});
@@ -41,7 +41,7 @@ TEST(RbmTest, HandValuesOfVisibleUnits) {
   ExpectNear(gaussian.Forward({1, 0.5f}), {0.75f, 2.25f, -0.5f}, 1e-6f);
 }
 
-// With certain hidden units the reconstruction is known: h = (1, 0).
+// The hidden units are certain, h = (1, 0), so the reconstruction is known.
 TEST(RbmTest, HandValuesOfErrorAndFreeEnergy) {
   LayerRunner rbm(kUp + "}", {{2, 3}}, {.outputs = 3, .learning_outputs = 1});
   rbm.SetParam(0, {1, 2, 0, -1, 0.5f, 3});
@@ -53,7 +53,7 @@ TEST(RbmTest, HandValuesOfErrorAndFreeEnergy) {
   const float v[] = {1, 0, 1, 0.5f, 1, 0};
   for (int i = 0; i < 6; ++i) error += (v[i] - up[i % 3]) * (v[i] - up[i % 3]) / 2;
   ExpectNear(rbm.Output(1), {error}, 1e-6f);
-  // -b v: 1.75 and -0.125; the first unit's input is 61 and 62.5, the other's log(1 + e^x) is 0.
+  // -b v is 1.75 and -0.125; the first unit's input is 61 and 62.5, the other's log(1 + e^x) is 0.
   ExpectNear(rbm.Output(2), {(1.75f - 61 - 0.125f - 62.5f) / 2}, 1e-6f);
 }
 

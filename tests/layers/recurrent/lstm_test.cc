@@ -30,7 +30,7 @@ TEST(LstmTest, HandValuesOfTwoSteps) {
              1e-6f);
 }
 
-// Random numbers everywhere; sequence starts at the first step, so that nothing is carried over.
+// Sets random values. Sequences start at the first step, so no state is carried over.
 void Fill(LayerRunner& layer, const std::vector<Shape>& inputs) {
   for (size_t i = 0; i < inputs.size(); ++i) {
     layer.SetInput(static_cast<int>(i),
@@ -97,7 +97,7 @@ TEST(LstmTest, CarriesTheStateFromBatchToBatchUntilASequenceStarts) {
   const std::vector<float> second = parts->Forward({x.begin() + 6, x.end()});
   joined.insert(joined.end(), second.begin(), second.end());
   EXPECT_EQ(joined, y);
-  // The state before is not forgotten, but a start does not see it.
+  // The previous state is kept, but the start of a sequence ignores it.
   EXPECT_NE(parts->Forward({x.begin(), x.begin() + 6}),
             std::vector<float>(y.begin(), y.begin() + 4));
   parts->SetInput(1, {0, 1});

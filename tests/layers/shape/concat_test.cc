@@ -25,7 +25,7 @@ TEST(ConcatTest, HandValuesOfChannels) {
   EXPECT_THAT(layer.InputGradient(1), ElementsAre(30, 40, 50, 60));
 }
 
-// Of this size the output is written past the caches where its blocks are whole lines.
+// An output of this size bypasses the caches if its blocks are whole cache lines.
 TEST(ConcatTest, HandValuesOfLargeBlobs) {
   TRAINER_CPU_ONLY("what it writes past its caches");
   for (const int64_t width : {32, 33}) {

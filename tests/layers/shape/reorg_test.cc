@@ -22,7 +22,7 @@ std::vector<float> UpTo(int count) {
 }
 
 TEST(ReorgTest, HandValuesReadTheImageAsAWiderOne) {
-  // Four channels of 2x2 are read as one of 4x4, whose 2x2 squares become sixteen channels.
+  // Four channels of 2x2 are read as one of 4x4, and its 2x2 squares become sixteen channels.
   LayerRunner layer(Reorg("stride: 2"), {{1, 4, 2, 2}});
   EXPECT_THAT(layer.Forward(UpTo(16)),
               ElementsAre(1, 3, 9, 11, 2, 4, 10, 12, 5, 7, 13, 15, 6, 8, 14, 16));

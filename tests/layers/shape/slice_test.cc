@@ -29,7 +29,7 @@ TEST(SliceTest, HandValuesOfAPartWithoutAGradientAreZero) {
   EXPECT_THAT(layer.InputGradient(), ElementsAre(7, 0, 0));
 }
 
-// Of this size the gradient is written past the caches where its blocks are whole lines.
+// A gradient of this size bypasses the caches if its blocks are whole cache lines.
 TEST(SliceTest, HandValuesOfLargeBlobs) {
   TRAINER_CPU_ONLY("what it writes past its caches");
   for (const int64_t cut : {32, 31}) {

@@ -1,4 +1,4 @@
-// Labels that are no whole numbers, and labels of any shape, in every layer that reads labels.
+// Tests fractional labels, and labels of any shape, in every layer that reads labels.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -27,7 +27,7 @@ TEST(LabelRuleTest, FractionsAreCutTowardsZeroAsInCaffe) {
   }
 }
 
-// The first output for these labels.
+// Returns the first output for these labels.
 std::vector<float> Outputs(const char* text, const std::vector<float>& labels) {
   LayerRunner layer(text, {{3, 2}, {3}});
   layer.SetInput(0, {0.25, 0.5, 0.75, 0.25, 0.5, 0.125});
@@ -52,7 +52,7 @@ TEST(LabelsTest, FractionalLabelsCountAsTheirWholePart) {
   EXPECT_EQ(pairs.Output(0), whole);
 }
 
-// The outputs and the gradient of the scores for labels of this shape, in row-major order.
+// Returns the outputs and the scores' gradient for labels of this shape, in row-major order.
 std::vector<std::vector<float>> Results(const std::string& text, const Shape& scores,
                                         const Shape& labels, bool learns) {
   std::vector<Shape> inputs = {scores, labels};
@@ -71,7 +71,7 @@ std::vector<std::vector<float>> Results(const std::string& text, const Shape& sc
   return results;
 }
 
-// Caffe compares both in row-major order. The same scores as five axes have that order in memory.
+// Caffe compares both in row-major order. Five axes store the same scores in that order.
 TEST(LabelsTest, AnyShapeOfTheRightCountIsTakenInRowMajorOrder) {
   struct Case {
     const char* axis;

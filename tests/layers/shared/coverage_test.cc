@@ -1,5 +1,5 @@
-// The table of what is tested of each layer type. It is made, and must have no hole, when the
-// program runs all of its tests in one process, as the entry layers.all of CTest does.
+// Prints a table of the tests of each layer type, and fails if one is missing. It runs only if the
+// program runs all its tests in one process, as the CTest entry layers.all does.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@ constexpr LayerCheck kChecks[kLayerChecks] = {LayerCheck::kValues,   LayerCheck:
                                               LayerCheck::kInPlace,  LayerCheck::kImages,
                                               LayerCheck::kRefusals, LayerCheck::kBf16};
 
-// Whether the check needs a bottom, a top or a storage type that the type cannot have.
+// Returns whether the check needs a bottom, a top or a storage type that the type does not have.
 bool IsImpossible(const LayerDoc& doc, LayerCheck check) {
   if (check == LayerCheck::kBf16) {
     return doc.dtypes == DtypePolicy::kF32 || doc.dtypes == DtypePolicy::kAny;
@@ -27,7 +27,7 @@ bool IsImpossible(const LayerDoc& doc, LayerCheck check) {
 }
 
 struct Cell {
-  std::string text;  // how many tests, or texts of refusals
+  std::string text;  // number of tests, or why there are none
   bool is_hole = false;
 };
 
@@ -54,7 +54,7 @@ Table MakeTable(const std::map<std::string, LayerDoc>& types,
   for (const LayerCheck check : kChecks) add(NameOf(check), 10);
   std::string notes;
   for (const auto& [type, doc] : types) {
-    if (type.starts_with("Test")) continue;  // of tests/support
+    if (type.starts_with("Test")) continue;  // from tests/support
     const auto found = rows.find(type);
     const LayerChecks::Row row = found == rows.end() ? LayerChecks::Row() : found->second;
     table.text += "\n";

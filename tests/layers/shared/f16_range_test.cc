@@ -1,5 +1,5 @@
-// Numbers near the ends of f16's range, [-65504, 65504]: layers compute in f32, so that what leaves
-// the range between input and output does no harm, and what is masked stays out of the result.
+// Tests values near the ends of f16's range, [-65504, 65504]. Layers compute in f32, so
+// intermediate values outside the range do no harm, and masked values do not affect the result.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -30,7 +30,7 @@ class F16RangeTest : public testing::Test {
     LayerRunner runner(layer + " forward_type: FLOAT16", {shape});
     return runner.Forward(x);
   }
-  // Within two units of f16's last place of what f32 gives.
+  // Expects the f32 result within two units in f16's last place.
   static void ExpectAsInF32(const std::string& layer, const Shape& shape,
                             const std::vector<float>& x) {
     const std::vector<float> dy = LayerRunner::SomeValues(shape.Count(), 3);

@@ -1,4 +1,4 @@
-// What layers make on the host goes to a device that runs later without a wait for it.
+// Tests that values computed on the host are sent to an asynchronous device without a wait.
 
 #include "shared/host_upload.h"
 
@@ -15,7 +15,7 @@ namespace {
 using testing::Each;
 using testing::ElementsAre;
 
-// A net of one layer without inputs, as far as its outputs.
+// A net of layers without inputs.
 class MadeUpload {
  public:
   MadeUpload(const std::string& text, const Device& device)

@@ -1,5 +1,5 @@
-// Every field of every layer with values that nobody should write: the layer either works or
-// refuses with a sentence. It never crashes, hangs, throws anything else or asks for the moon.
+// Tests every field of every layer with invalid or extreme values. The layer works or throws an
+// Error with a message; it never crashes, hangs, throws anything else or allocates too much memory.
 
 #include <gmock/gmock.h>
 #include <google/protobuf/text_format.h>
@@ -21,7 +21,7 @@ namespace {
 using google::protobuf::FieldDescriptor;
 using google::protobuf::Message;
 
-// The CPU with 8 MiB, so that a wish for more is refused and not granted.
+// The CPU with a limit of 8 MiB per allocation, so that larger requests fail.
 class SmallDevice final : public WrappedDevice {
  public:
   void* Allocate(size_t bytes) const override {
@@ -30,10 +30,10 @@ class SmallDevice final : public WrappedDevice {
   }
 };
 
-// A layer with its inputs, from the golden values.
+// A layer with its inputs, from a golden case.
 struct Example {
   caffe::LayerParameter layer;
-  std::string sources;  // the layers that make its inputs
+  std::string sources;  // layers that provide its inputs
   std::string file;
 };
 
@@ -62,7 +62,7 @@ bool ReadExample(const GoldenCase& golden, Example* out) {
   return true;
 }
 
-// The first example of each type.
+// Returns the first example of each type.
 std::map<std::string, Example> Examples() {
   std::map<std::string, Example> examples;
   for (const auto& entry : std::filesystem::recursive_directory_iterator("tests/golden/layers")) {
@@ -78,7 +78,7 @@ std::map<std::string, Example> Examples() {
   return examples;
 }
 
-// "" when the net ran or was refused, else what was wrong.
+// Returns "" if the net ran or was refused, else the problem.
 std::string Try(const Example& example, const caffe::LayerParameter& layer) {
   static const SmallDevice device;
   std::string text;
@@ -105,7 +105,7 @@ class Hostile {
  public:
   explicit Hostile(const Example& example) : example_(example), layer_(example.layer) {}
 
-  // Tries every field of `message`, a part of the layer, and those of the messages in it.
+  // Tries every field of `message`, which is part of the layer, and of its submessages.
   void Vary(Message* message, const std::string& path) {
     for (int i = 0; i < message->GetDescriptor()->field_count(); ++i) {
       const FieldDescriptor* field = message->GetDescriptor()->field(i);

@@ -75,7 +75,7 @@ TEST(LayerTest, EveryTypeHasAPageWhoseMessageExists) {
   }
 }
 
-// One call replaces the other, so that the net can take a fusion back.
+// Each call replaces the previous one, so the net can undo a fusion.
 TEST(LayerTest, AFusionCanBeRefusedReplacedAndTakenBack) {
   const auto device = MakeTestDevice(1);
   caffe::LayerParameter proto;

@@ -8,7 +8,7 @@
 namespace trainer {
 namespace {
 
-// Reads all records of a set and prints what is wrong. Throws kData if a record is unusable.
+// Reads all records of a set and prints the errors. Throws kData if a record is unusable.
 class CheckSet final : public DatasetVerb {
  public:
   CheckSet() : DatasetVerb(1, 1) {}

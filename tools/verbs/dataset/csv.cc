@@ -100,7 +100,7 @@ class Csv final : public DatasetVerb {
     std::cout << Columns(result.format).ToString();
   }
 
-  // A table of the columns and how each is stored.
+  // Returns a table of the columns and how each is stored.
   static Table Columns(const TableFormat& format) {
     Table table({"column", "is", "stored as"});
     int64_t input = 0;

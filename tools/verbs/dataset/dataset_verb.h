@@ -1,5 +1,5 @@
 #pragma once
-// The base classes of the tasks of `trainer dataset`.
+// Declares the base classes of the tasks of `trainer dataset`.
 
 #include <optional>
 #include <string>
@@ -11,8 +11,8 @@
 
 namespace trainer {
 
-// A task. Declare binds --db_lock and what DeclareTask adds. Run checks the words, removes
-// temporary files if a signal ends the process, and calls RunTask.
+// A task of `trainer dataset`. Declare binds --db_lock and the flags that DeclareTask adds. Run
+// checks the words, removes temporary files if a signal ends the process, and calls RunTask.
 class DatasetVerb : public Verb {
  public:
   DatasetVerb(size_t least_words, size_t most_words)
@@ -39,7 +39,7 @@ class DatasetVerb : public Verb {
   void DeclareShardSize(FlagSet& flags);
 
   const std::vector<std::string>& words() const { return words_; }
-  // "LMDB" or "LEVELDB"
+  // Returns "LMDB" or "LEVELDB".
   const std::string& backend() const { return backend_; }
   // Returns --threads, or as many as this process may use.
   int threads() const;

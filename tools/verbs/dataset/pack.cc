@@ -17,7 +17,7 @@ class Pack : public ImageSetVerb {
   }
 };
 
-// Makes the same as tar files, whose name must end in .tar.
+// Makes the same set as tar files, whose name must end in .tar.
 class Tar final : public Pack {
   void RunTask() override {
     const std::string& path = words().back();
