@@ -8,7 +8,7 @@
 
 namespace trainer {
 
-// What the threads of one data layer did in a period. Times in seconds, summed over the threads.
+// The work of one data layer's threads in a period. Times are in seconds, summed over the threads.
 struct InputWork {
   std::string layer;
   double seconds = 0;  // length of the period

@@ -36,7 +36,7 @@ class LossWindow {
     for (const float loss : losses_) state->add_recent_losses(loss);
     state->set_loss_position(static_cast<uint32_t>(oldest_));
   }
-  // A snapshot of a run with a larger window has more losses, of which the first are taken.
+  // A snapshot of a run with a larger window has more losses; the first ones are taken.
   void Restore(const caffe::SolverState& state) {
     const int count = std::min(state.recent_losses_size(), static_cast<int>(size_));
     losses_.assign(state.recent_losses().begin(), state.recent_losses().begin() + count);

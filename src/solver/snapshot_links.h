@@ -14,7 +14,7 @@ namespace trainer {
 
 // The links are relative and are replaced atomically, so a reader always finds a complete file. A
 // failure is a warning, once, because some file systems have no links. A file of the same name that
-// is no link belongs to the user and stays. Any thread may call the members.
+// is not a link belongs to the user and stays. Any thread may call the members.
 class SnapshotLinks {
  public:
   // `ops` must outlive the object.

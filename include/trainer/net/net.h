@@ -139,11 +139,11 @@ class Net {
   void ReadNchw(const ConstTensor& value, std::span<float> host) const;
   void WriteNchw(std::span<const float> host, const Tensor& value) const;
 
-  // What the layer of `node` keeps between the passes of a virtual rank, in device memory. Empty
-  // for a layer without state.
+  // Returns the device memory in which the layer of `node` keeps the state of a virtual rank
+  // between passes. Empty for a layer without state.
   std::span<std::byte> StateOf(NodeId node, int virtual_rank = 0) const;
 
-  // The arguments of a node's calls, in the slot of the last pass.
+  // Returns the arguments of a node's calls, in the slot of the last pass.
   const RunContext& context(NodeId node, Direction direction) const;
 
   // The number of passes done. SetPasses is called when a run is resumed.
@@ -176,8 +176,8 @@ class Net {
     std::unique_ptr<Bindings> bindings;
     std::unique_ptr<DynamicShapes> dynamic_shapes;  // null without a node that has_dynamic_shape
   };
-  // By activation slot. Layers may write ahead into memory of the bindings, so the graph with the
-  // layers must be destroyed before the bindings.
+  // One entry per activation slot. Layers may write ahead into memory of the bindings, so the graph
+  // with the layers must be destroyed before the bindings.
   std::vector<Slot> slots_;
   std::unique_ptr<const Graph> graph_;
   int slot_ = 0;                        // the slot of the last pass

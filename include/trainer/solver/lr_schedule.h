@@ -56,18 +56,18 @@ class LrSchedule {
   // `solver` must outlive the object.
   explicit LrSchedule(const caffe::SolverParameter& solver) : solver_(solver) {}
 
-  // Whether the rate of an update depends on the loss of its own step (plateau). It is then
+  // Says whether the rate of an update depends on the loss of its own step (plateau). It is then
   // At(iter) after Advance(iter), otherwise At(iter) before it.
   bool FollowsLoss() const { return solver_.lr_policy() == "plateau"; }
-  // The hyperparameters of update `iter`.
+  // Returns the hyperparameters of update `iter`.
   Hyperparams At(int iter) const;
   // Takes the step of a multistep or plateau policy that is due before update `iter`, at most one
   // per iteration. Returns whether there was one. `loss` is the mean of the last losses up to this
-  // step's (average_loss); only plateau reads it. By NVIDIA Caffe's rule, plateau takes its step k
-  // if that mean has reached no new minimum, and no step was taken, in the last plateau_winsize(k)
+  // step's (average_loss); only plateau reads it. As in NVIDIA Caffe, plateau takes its step k if
+  // that mean has not reached a new minimum, and no step was taken, in the last plateau_winsize(k)
   // iterations. Iterations of a warm-up do not count.
   bool Advance(int iter, float loss);
-  // What PlaceInSchedule returns for update `iter`.
+  // Calls PlaceInSchedule for update `iter`.
   std::string PlaceOf(int iter) const { return PlaceInSchedule(solver_, iter, steps_); }
 
   // Returns the note that Caffe (multistep) or NVIDIA Caffe (plateau) logs after a step.

@@ -31,7 +31,7 @@ Request ParseSignalEffect(const std::string& flag, const std::string& word);
 // written.
 class SignalWatch {
  public:
-  // What each signal means.
+  // The request that each signal makes.
   struct Effects {
     Request sigint = Request::kStop;
     Request sighup = Request::kSnapshot;
