@@ -20,14 +20,14 @@ using testing::StartsWith;
 TEST(SchemaDocTest, DescribesTypesDefaultsAndMeaning) {
   const MessageDoc doc = DescribeMessage("PoolingParameter");
   EXPECT_EQ(doc.name, "PoolingParameter");
-  EXPECT_EQ(doc.comment, "Pooling: one number per window of pixels.");
+  EXPECT_EQ(doc.comment, "Pooling: reduces each window of pixels to one value.");
   ASSERT_GE(doc.fields.size(), 3u);
   EXPECT_EQ(doc.fields[0].type, "MAX | AVE | STOCHASTIC");
   EXPECT_EQ(doc.fields[0].default_value, "MAX");
   EXPECT_EQ(doc.fields[1].name, "kernel_size");
   EXPECT_EQ(doc.fields[1].default_value, "");
   EXPECT_EQ(doc.fields[2].default_value, "1");
-  EXPECT_EQ(doc.fields[2].comment, "Step in pixels.");
+  EXPECT_EQ(doc.fields[2].comment, "Stride in pixels.");
 }
 
 TEST(SchemaDocTest, KnowsRepeatedAndRequiredFields) {
@@ -41,7 +41,7 @@ TEST(SchemaDocTest, ALayersFieldStandsForItsMessage) {
   EXPECT_EQ(Explain("elu_param"),
             "ELUParameter: ELU: x, or alpha * (e^x - 1) below 0.\n"
             "  field   type   default  meaning\n"
-            "  alpha   float  1        Limit for very negative values.\n"
+            "  alpha   float  1        Factor on e^x - 1.\n"
             "  lambda  float  1        Factor on the result (NVIDIA Caffe).\n");
 }
 
@@ -56,7 +56,7 @@ TEST(SchemaDocTest, TablesFitInEightyColumns) {
   }
   EXPECT_THAT(Explain("convolution_param"), HasSubstr(" default\n      meaning\n"));
   EXPECT_THAT(Explain("convolution_param"),
-              HasSubstr("\n      Zeros at borders: one for all axes or one each. Default: 0.\n"));
+              HasSubstr("\n      Zero padding: one for all axes or one per axis. Default: 0.\n"));
   EXPECT_THAT(Explain("pooling_param"), HasSubstr("MAX | AVE | STOCHASTIC. "));
 }
 
