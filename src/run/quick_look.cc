@@ -89,7 +89,6 @@ void ReadInOrder(LayerSpec* layer) {
   caffe::LayerParameter& proto = layer->mutable_proto();
   if (proto.has_data_param()) {
     proto.mutable_data_param()->clear_shuffle();
-    proto.mutable_data_param()->clear_rand_skip();
     proto.mutable_data_param()->clear_sampling();
   }
   if (proto.has_image_data_param()) {

@@ -68,6 +68,13 @@ TEST_F(HintsTest, OfNvidiaCaffeToCudnnAreSaidOncePerKind) {
                    "chooses the kernels itself")));
 }
 
+TEST_F(HintsTest, ADataLayerSkipsNoRecords) {
+  Load("layer { name: 'd' type: 'Data' top: 'x'\n  data_param { source: 'db' rand_skip: 100 } }");
+  EXPECT_THAT(said_, ElementsAre(EndsWith("n.prototxt:2:29: rand_skip has no effect: a Data layer "
+                                          "starts at the first record, and ranks read different "
+                                          "records")));
+}
+
 TEST_F(HintsTest, TheEnginesOfBvlcAndNoHintsAreNoNews) {
   Load("layer { name: 'a' type: 'ReLU' bottom: 'x' top: 'a' relu_param { engine: CUDNN } }");
   EXPECT_THAT(said_, IsEmpty());

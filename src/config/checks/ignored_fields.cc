@@ -47,6 +47,10 @@ class Hints {
       Add("cudnn_math_override", layer.Where("cudnn_math_override"),
           "default_cudnn_math_override of the net, or --tf32, applies to all layers");
     }
+    if (proto.data_param().rand_skip() > 0) {
+      Add("rand_skip", layer.WhereIn("data_param", "rand_skip"),
+          "a Data layer starts at the first record, and ranks read different records");
+    }
     LookAtAlgorithms(layer);
     for (const char* field : {"mn_activation_param", "mn_grad_compress_param"}) {
       const auto* known = caffe::LayerParameter::descriptor()->FindFieldByName(field);

@@ -113,9 +113,9 @@ void CheckFields(const caffe::FillerParameter& filler, const LayerSpec& layer) {
                     "\"; remove it"));
   }
   if (filler.sparse() < -1) {
-    layer.Fail(
-        Join(kPrefix, "sparse is ", filler.sparse(),
-             "; it is the number of non-zero weights per output, so it must not be negative"));
+    layer.Fail(Join(
+        kPrefix, "sparse is ", filler.sparse(),
+        "; it is the number of non-zero output weights per input, so it must not be negative"));
   }
   if (filler.type() == "gaussian" && !(filler.std() >= 0)) {
     layer.Fail(Join(kPrefix, "std is ", filler.std(), "; it must be 0 or more"));

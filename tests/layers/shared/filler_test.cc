@@ -144,9 +144,10 @@ TEST(FillerTest, RefusesBadFillers) {
                 "positive_unitball, xavier, msra, bilinear"));
   EXPECT_THAT(RefusalFiller("type: 'gaussian' std: -1"),
               HasSubstr("std is -1; it must be 0 or more"));
-  EXPECT_THAT(RefusalFiller("type: 'gaussian' sparse: -3"),
-              HasSubstr("sparse is -3; it is the number of non-zero weights per output, so it "
-                        "must not be negative"));
+  EXPECT_THAT(
+      RefusalFiller("type: 'gaussian' sparse: -3"),
+      HasSubstr("sparse is -3; it is the number of non-zero output weights per input, so it "
+                "must not be negative"));
   EXPECT_THAT(RefusalFiller("type: 'msra' sparse: 3"),
               HasSubstr("sparse works with type \"gaussian\", not with \"msra\"; remove it"));
   EXPECT_THAT(RefusalFiller("type: 'uniform' min: 2 max: 1"), HasSubstr("min 2 is above max 1"));
