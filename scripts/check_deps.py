@@ -22,7 +22,7 @@ SOURCES = {".cc", ".h", ".cu", ".cuh"}
 
 
 def read_modules(cmake_text):
-    """{module: its DEPS} and {module: line}; comments are left out."""
+    """Returns {module: its DEPS} and {module: line}, ignoring comments."""
     text = re.sub(r"#[^\n]*", "", cmake_text)
     deps, lines = {}, {}
     for match in re.finditer(r"\btrainer_module\(([^)]*)\)", text):
@@ -38,15 +38,15 @@ def read_modules(cmake_text):
 
 
 def kernel_modules(cmake_text):
-    """The modules marked KERNELS."""
+    """Returns the modules marked KERNELS."""
     text = re.sub(r"#[^\n]*", "", cmake_text)
     return {match.group(1).split()[0] for match in re.finditer(r"\btrainer_module\(([^)]*)\)", text)
             if "KERNELS" in match.group(1).split()}
 
 
 def way_to_device_code(root, file, known):
-    """The headers that lead from a file to DEVICE_CODE, itself at the end, or None. `known` keeps
-    the answers for headers that were met before."""
+    """Returns the chain of headers from a file to DEVICE_CODE, which is the last one, or None.
+    `known` caches the results for headers."""
     module = module_of(file.relative_to(root).parts)
     for match in map(INCLUDE.match, file.read_text().splitlines()):
         if not match or match.group(1) != '"':
@@ -59,7 +59,7 @@ def way_to_device_code(root, file, known):
             if name == DEVICE_CODE:
                 return [name]
             if name not in known:
-                known[name] = None  # until then: headers may include each other
+                known[name] = None  # ends the recursion if headers include each other
                 known[name] = way_to_device_code(root, header, known)
             if known[name]:
                 return [name, *known[name]]
@@ -67,7 +67,7 @@ def way_to_device_code(root, file, known):
 
 
 def find_cycle(deps):
-    """A list of modules that leads back to its start, or None."""
+    """Returns a list of modules that leads back to its start, or None."""
     done = set()
 
     def visit(name, path):
@@ -86,7 +86,7 @@ def find_cycle(deps):
 
 
 def module_of(parts):
-    """The module that a file belongs to, from its path's parts below the root."""
+    """Returns the module of a file, from the parts of its path below the root, or None."""
     if parts[0] == "src" and len(parts) > 2:
         return parts[1]
     if parts[:2] == ("include", "trainer") and len(parts) > 3:
@@ -95,7 +95,7 @@ def module_of(parts):
 
 
 def owner_of_private(root, file, target, deps):
-    """The module whose src/ folder holds the header that `file` means by `target`, or None."""
+    """Returns the module whose src/ folder has the header that `file` includes, or None."""
     beside = (file.parent / target).resolve()
     for module in deps:
         folder = (root / "src" / module).resolve()

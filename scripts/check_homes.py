@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Fails on a definition that its header's name does not lead to.
+"""Fails on a definition that is not in a source named like its header.
 
     scripts/check_homes.py [root]
 
@@ -19,7 +19,7 @@ FUNCTION = re.compile(r"([\w~]+(?:<\w+>)?(?:::[\w~]+)*) ?\(")
 
 
 def module_name(name):
-    """"net" for src/net/a.cc and for include/trainer/net/a.h."""
+    """Returns "net" for src/net/a.cc and for include/trainer/net/a.h."""
     parts = name.parts
     return parts[2] if parts[0] == "include" else module_of(name).removeprefix("src/")
 
@@ -29,7 +29,7 @@ def is_home(source, header):
 
 
 def declared(root, files):
-    """{(module, name of a type or function): the headers that declare it}"""
+    """Returns {(module, name of a type or function): the headers that declare it}."""
     found = collections.defaultdict(set)
     for file in files:
         name = file.relative_to(root)
@@ -43,7 +43,7 @@ def declared(root, files):
 
 
 def misplaced(root):
-    """Returns {source: {header: the first definition of the header's}} and the number of sources."""
+    """Returns {source: {header: its first misplaced definition}} and the number of sources."""
     files = list(list_files(root))
     headers, found, count = declared(root, files), {}, 0
     for file in files:

@@ -8,15 +8,15 @@ import re
 import sys
 
 REGISTRATION = re.compile(r'Register\w*Layer<[^;]*?>\s+k\w+\(\s*"(\w+)"')
-# The modules that run nets. What they know of a layer is its LayerDoc and its virtual functions.
+# The modules that run nets. They know a layer only by its LayerDoc and its virtual functions.
 ENGINE = ("net", "optim", "strategies", "solver")
-# The net itself makes layers of the first two types; the others are what the file is about.
+# The net itself creates layers of the first two types; the other files implement their type.
 KNOWN = {("net", "Split"), ("net", "Input"), ("net/io/learning.cc", "BatchNorm"),
          ("optim/contrastive_divergence.cc", "RBM")}
 
 
 def registered(tree):
-    """The files that register each type."""
+    """Returns {layer type: the files that register it}."""
     files = {}
     for source in sorted(tree.glob("src/layers/**/*.cc")):
         for match in REGISTRATION.finditer(source.read_text(encoding="utf-8")):

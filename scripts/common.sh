@@ -63,7 +63,7 @@ run_tests() {
 
 # pass_alone <file with failed entries> <log>: tests of whole programs, ranks and terminals (label
 # "integration") also depend on the load of the machine. If at most three of them failed (in CI
-# one), and no other test, runs these again without others and names the tests that pass now.
+# one), and no other test, runs them again one at a time and names the tests that now pass.
 pass_alone() {
   local most=3 entries shards known names cases=() others=()
   [[ "${CI:-}" != true ]] || most=1
@@ -71,8 +71,8 @@ pass_alone() {
   known="$(ctest --preset "$preset" -N -L '^integration$' | sed -nE 's/^ *Test +#[0-9]+: //p')"
   ! grep -qvxFf <(printf '%s\n' "$known") <<<"$entries" || return 1
   mapfile -t others < <(grep -vE '^cli\.[0-9]+of[0-9]+$' <<<"$entries")
-  # A failed shard stands for its failed tests. If a test crashed or hung, the shard has not run all
-  # of its tests.
+  # Reruns only the failed tests of a failed shard. If a test crashed or hung, the shard has not run
+  # all of its tests.
   shards="$(grep -cE '^cli\.[0-9]+of[0-9]+$' <<<"$entries")"
   if ((shards > 0)); then
     (($(grep -cE '^ *[0-9]+ FAILED TESTS?$' "$2") == shards)) || return 1

@@ -26,7 +26,7 @@ import numpy as np
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 BOUND = 1e-4
-# The range of the pixels of a transformed image; channels that only training has.
+# The range of a transformed image's pixels; models whose training images have twice the channels.
 SPAN = {"mobilenet_v2": (-2, 2), "cifar10_quick": (-100, 100), "cifar10_full": (-100, 100),
         "alexnet": (-100, 100), "caffenet": (-100, 100), "googlenet": (-100, 100),
         "resnet50": (-100, 100)}
@@ -43,7 +43,7 @@ snapshot_prefix: "{prefix}" random_seed: 1 solver_mode: CPU
 
 
 class Difference(Exception):
-    """The answers are not the same."""
+    """The outputs of trainer and OpenCV differ."""
 
 
 class CannotLoad(Exception):
@@ -51,7 +51,7 @@ class CannotLoad(Exception):
 
 
 class Layer:
-    """A layer's text and what a line-by-line look can tell of it."""
+    """A layer's text, and its name, type, bottoms and tops."""
 
     def __init__(self, text):
         self.text = text
@@ -62,7 +62,7 @@ class Layer:
 
 
 def read_layers(path):
-    """The text before the layers, and the layers. Comments are gone."""
+    """Returns the text before the layers, and the layers, without comments."""
     text = re.sub(r"#.*", "", path.read_text(encoding="utf-8"))
     starts = [match.start() for match in re.finditer(r"^layer\s*{", text, re.M)]
     return text[:starts[0]], [Layer(text[begin:end])
@@ -74,8 +74,8 @@ def input_shape(layers):
 
 
 def images(name, shape, rng):
-    """Noise, coarse and fine: deep in a net, images of fine noise alone all look the same, and a
-    normalisation there divides by little else than rounding."""
+    """Returns images of coarse and fine noise. With fine noise alone, all images look the same deep
+    in a net, and a normalisation there would mostly divide by rounding errors."""
     low, high = SPAN.get(name, (0, 1))
     coarse = rng.uniform(low, high, (*shape[:2], *(-(-side // COARSE) for side in shape[2:])))
     for axis, side in enumerate(shape[2:], 2):
@@ -84,7 +84,7 @@ def images(name, shape, rng):
 
 
 def training_net(name, shape, folder):
-    """train_test.prototxt with noise for data and wide random numbers for every weight."""
+    """Returns train_test.prototxt with noise as data and widely spread random weights."""
     head, layers = read_layers(ROOT / f"models/{name}/train_test.prototxt")
     channels = shape[1] * (2 if name in PAIRED else 1)
     rng = np.random.default_rng(2)
@@ -152,14 +152,14 @@ class Model:
         writers = {top: layer.name for layer in self.layers for top in layer.tops}
         try:
             net = cv2.dnn.readNetFromCaffe(str(self.deploy), str(self.weights))
-            net.enableWinograd(False)  # that makes 3 x 3 convolutions five times less precise
+            net.enableWinograd(False)  # Winograd makes 3 x 3 convolutions 5 times less precise
             net.setInput(self.batch)
             return net.forward([writers[blob] for blob in blobs])
         except cv2.error as error:
             raise CannotLoad(" ".join(error.err.split())) from error
 
     def compare(self):
-        """The greatest relative difference; raises Difference or CannotLoad."""
+        """Returns the largest relative difference. Raises Difference or CannotLoad."""
         last = self.layers[-1]
         blobs = [last.bottoms[0], last.tops[0]]
         worst = max(map(distance, self.theirs(blobs), self.ours(blobs)))

@@ -31,7 +31,7 @@ def small_vit():
     return torchvision.models.VisionTransformer(32, 4, 12, 3, 192, 768, num_classes=10)
 
 
-# The folder in models/: how to make the net, its files' names, the side of an image.
+# {folder in models/: (how to make the net, its prototxt's name, the side of an image)}
 MODELS = {
     "resnet18": (torchvision.models.resnet18, "deploy", 224),
     "resnet50": (torchvision.models.resnet50, "deploy_torchvision", 224),
@@ -42,7 +42,7 @@ MODELS = {
 
 
 def randomize(net):
-    """Changes what a new net has as zeros, ones or tiny numbers."""
+    """Replaces the parameters of a new net that are 0, 1 or tiny by random numbers."""
     with torch.no_grad():
         for name, value in [*net.named_parameters(), *net.named_buffers()]:
             is_small = name.endswith(("running_mean", "bias"))
@@ -86,7 +86,7 @@ def run(*command):
 
 
 def logits(net, pixels, side):
-    """Of pixels in the order blue, green, red, from 0 to 255."""
+    """Returns the logits of `pixels`, which are in BGR order with values from 0 to 255."""
     image = torch.from_numpy(pixels)
     if side == 224:
         image = image.flip(1) / 255
@@ -96,7 +96,7 @@ def logits(net, pixels, side):
 
 
 def compare(trainer, folder, work):
-    """The largest difference of a probability, and the tensors that come back with other bits."""
+    """Returns the largest difference of a probability, and the tensors that export changed."""
     make, name, side = MODELS[folder]
     torch.manual_seed(1)
     net = make().eval()
@@ -105,7 +105,7 @@ def compare(trainer, folder, work):
     image = np.random.default_rng(1).uniform(0, 255, (BATCH, 3, side, side)).astype(np.float32)
     np.savez(pixels, data=image)
     last = [module for module in net.modules() if isinstance(module, torch.nn.Linear)][-1]
-    last.weight.data /= logits(net, image, side).std()  # else a probability is 1 and the others 0
+    last.weight.data /= logits(net, image, side).std()  # else one probability is 1, all others 0
     write_safetensors(weights, net.state_dict())
     model = f"--model={ROOT}/models/{folder}/{name}.prototxt"
     run(trainer, "features", model, f"--weights={weights}", f"--input={pixels}", "--blobs=prob",

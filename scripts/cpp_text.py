@@ -16,7 +16,7 @@ TYPE_HEAD = re.compile(r"^\s*(template\s*<.*>\s*)?(typedef\s+)?(class|struct|uni
 
 
 def blank(match):
-    """Keeps the line count, drops the rest."""
+    """Returns only the line feeds of a match."""
     return "\n" * match.group(0).count("\n")
 
 
@@ -31,7 +31,7 @@ def without_comments_and_literals(text):
 
 
 def functions(text):
-    """(first line, last line, name) of each outermost function body."""
+    """Returns (first line, last line, name) of each outermost function body."""
     code = DIRECTIVE.sub(blank, without_comments_and_literals(text))
     found, stack = [], []  # stack of (is a function, its head's line, its name)
     head_start = 0
@@ -54,6 +54,6 @@ def functions(text):
 
 
 def name_of(head):
-    """The last name before the first parenthesis, for messages."""
+    """Returns the last name before the first parenthesis, for messages."""
     names = re.findall(r"[\w~:]+", head.split("(")[0])
     return names[-1] if names else "?"

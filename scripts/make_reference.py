@@ -4,7 +4,7 @@
     make_reference.py TRAINER           writes both pages
     make_reference.py TRAINER --check   fails if a page differs from what it would write
 
-The texts are those of `trainer layers --json` and `trainer solver --json`: change them there.
+The texts come from `trainer layers --json` and `trainer solver --json`.
 """
 
 import json
@@ -34,7 +34,7 @@ GROUPS = {
     "Scores, files and detection": "Accuracy HDF5Output PriorBox DetectionOutput",
 }
 FIELDS = set()  # names of all fields
-# Messages that only files of weights and of old programs hold, or that have a section anyway.
+# Messages that only weights or files of old programs contain, or that have their own section.
 LEFT_OUT = {"BlobProto", "BlobShape", "V1LayerParameter", "LayerParameter", "NetParameter"}
 
 SOLVER_GROUPS = {
@@ -70,7 +70,7 @@ def asked(trainer, verb):
 
 
 def prose(text):
-    """Text of the program as Markdown: fields as `code`, and no other character with a meaning."""
+    """Returns the program's text as Markdown: field names as `code`, special characters escaped."""
     parts = text.split("`")
     for i in range(0, len(parts), 2):
         words = re.split(r"([\w.]*_\w+)", parts[i])
@@ -127,7 +127,7 @@ def layer_section(layer, message_of, messages, linked):
 
 
 def reachable(names, messages, own):
-    """The messages that fields of `names` hold, except those that belong to one layer type."""
+    """Returns the messages that fields of `names` contain, directly or indirectly, except `own`."""
     found, left = [], list(names)
     while left:
         for field in messages[left.pop()]["fields"]:

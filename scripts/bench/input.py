@@ -7,8 +7,8 @@ Alternates trainer, torchvision's DataLoader and webdataset, each with two threa
 without a net. The peers run in two ways: with Pillow, as in their documentation, and "by tensors":
 torchvision's decode_jpeg decodes, transforms work on byte tensors, and whole batches are
 normalised, which is faster. All read the same JPEG files from an LMDB and from a tar file in a
-temporary folder, which are in the page cache. A part of random area and shape is resized, perhaps
-flipped, and normalised. A round is one run of each. Prints medians, the spread and the ratios.
+temporary folder, both in the page cache. Each image is cropped to a random area and shape, resized,
+randomly flipped and normalised. A round runs each once. Prints medians, the spread and the ratios.
 Needs Python with torch, torchvision, Pillow, lmdb and webdataset; names the peers that are missing
 and skips them.
 """
@@ -43,7 +43,7 @@ layer {{ name: "end" type: "Silence" bottom: "data" bottom: "label" }}
 
 
 def photograph(rng):
-    """JPEG bytes of slopes, edges and grain, about as many as in ImageNet's images."""
+    """Returns a JPEG of slopes, edges and grain, about as large as an image of ImageNet."""
     height, width = int(rng.integers(333, 501)), int(rng.integers(333, 501))
     coarse = Image.fromarray(rng.integers(0, 256, (12, 12, 3)).astype(np.uint8))
     image = np.asarray(coarse.resize((width, height), Image.BICUBIC)).astype(np.int16)
@@ -110,7 +110,7 @@ class ByPillow:
 
 
 class ByTensors:
-    """The same functions with byte tensors."""
+    """The functions of ByPillow, with byte tensors."""
 
     def __init__(self):
         import torch
@@ -154,7 +154,7 @@ class FromLmdb:
 
 
 class Loader:
-    """One of torch's DataLoaders, which `make` makes anew for each run."""
+    """A DataLoader of torch, which `make` creates again for each run."""
 
     def __init__(self, make):
         self.make = make

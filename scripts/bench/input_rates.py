@@ -5,10 +5,10 @@
 
 rates, each for at most a quarter of a minute: raw records to batches and memcpy; MNIST's records to
 batches and memcpy of as many floats; LevelDB and its own iterator; JPEG decoding and turbojpeg;
-partial and scaled decoding and the whole picture; a shuffled epoch and reads by key from a cold
-cache (the system was told to forget the file). waits: the share of a training step in which LeNet
-(from an LMDB in the cache) and ResNet-50 (from JPEG, with random resized crops) wait for data. The
-rounds alternate all measurements; the table has medians. Needs Python with NumPy and Pillow for
+partial and scaled decoding and the whole picture; a shuffled epoch and reads by key, after the
+system has dropped the file from its cache. waits: the share of a training step in which LeNet (from
+an LMDB in the cache) and ResNet-50 (from JPEG, with random resized crops) wait for data. The rounds
+alternate all measurements; the table has medians. Needs Python with NumPy and Pillow for
 `waits`, and build/release/tests/bench/trainer_bench for `rates`.
 """
 
@@ -48,7 +48,7 @@ COPY = "CopyBatch/1/28"
 
 
 def benchmarks(build, rounds):
-    """Records per second of each benchmark, the median of the rounds; how far the disk is read ahead."""
+    """Returns each benchmark's median records per second, and the disk's read-ahead in KiB."""
     names = sorted({name for _, a, b, _ in RATIOS for name in (a, b)}
                    | {name for _, name, _ in MNIST} | {COPY})
     command = [str(build / "tests/bench/trainer_bench"), "--benchmark_format=json",
@@ -107,8 +107,8 @@ def lenet(trainer, folder):
 
 
 def resnet(trainer, folder):
-    """models/resnet50 with batches of 16 JPEG records instead of its own data layers."""
-    import input as photographs  # beside this file
+    """Writes models/resnet50 with batches of 16 JPEG records, and a solver for it."""
+    import input as photographs  # in the same folder
     photographs.make_data(trainer, folder, 600)
     data = f"""layer {{
   name: "data" type: "Data" top: "data" top: "label"

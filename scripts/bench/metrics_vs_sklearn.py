@@ -47,7 +47,7 @@ def softmax(scores):
 
 
 def exact_log_loss(scores, labels):
-    """The mean of -log(probability); scikit-learn's cuts probabilities at 2e-16."""
+    """Returns the mean of -log(probability). scikit-learn clips probabilities at 2e-16."""
     highest = scores.max(axis=1)
     total = np.log(np.exp(scores - highest[:, None]).sum(axis=1)) + highest
     return np.mean(total - scores[np.arange(len(labels)), labels])
@@ -61,7 +61,7 @@ def calibration_error(probabilities, labels, bins=15):
 
 
 def of_classes(scores, labels):
-    """scikit-learn's value of each metric of classes."""
+    """Returns the expected value of each metric of classes."""
     classes = scores.shape[1]
     p = softmax(scores.astype(np.float64))
     answers = p.argmax(axis=1)
@@ -94,7 +94,7 @@ def of_classes(scores, labels):
 
 
 def of_labels(scores, targets):
-    """The means over the labels of scikit-learn's values."""
+    """Returns scikit-learn's value of each metric, averaged over the labels."""
     answers = (scores > 0).astype(int)
     columns = range(targets.shape[1])
 
@@ -124,7 +124,7 @@ def of_numbers(outputs, targets):
 
 
 def draw_classes(random, records):
-    """Scores and labels; each class has a record."""
+    """Draws scores and labels. Each class has at least one record."""
     classes = int(random.choice([2, 2, 3, 5, 12]))
     shares = random.dirichlet(np.full(classes, random.choice([0.7, 5])))
     labels = np.concatenate([np.arange(classes), random.choice(classes, records, p=shares)])
@@ -134,7 +134,7 @@ def draw_classes(random, records):
 
 
 def draw_labels(random, records):
-    """Logits and targets; each label has records with 0 and with 1."""
+    """Draws logits and targets. Each label has records with 0 and with 1."""
     columns = int(random.choice([1, 2, 7]))
     targets = (random.random((records, columns)) < random.uniform(0.05, 0.6, columns)).astype(int)
     targets[0], targets[1] = 0, 1
@@ -150,7 +150,7 @@ def draw_numbers(random, records):
 
 
 def measure(trainer, folder, loss, scores, targets, names, batch):
-    """The values that `trainer test` computes for these scores."""
+    """Returns the values that `trainer test` computes for these scores."""
     with h5py.File(folder / "data.h5", "w") as file:
         file["scores"], file["target"] = scores, targets.astype(np.float32)
     (folder / "list.txt").write_text("data.h5\n")

@@ -10,7 +10,7 @@ them as models/ says. PyTorch (scripts/peer_nets.py) gets batches in memory, at 
 or channels_last, eager or compiled (for the small net also of 1 or all threads), with its fused
 SGD, and with autocast for --bf16. --no-compile leaves torch.compile out, which needs a C++
 compiler. --isa=avx2 limits both to AVX2 where the processor has AVX-512. A round is one run of
-each. --memory measures the greatest resident set of a process of each, all of it, instead of time.
+each. --memory measures the largest resident set of a process of each instead of the time.
 Needs Python with torch and numpy.
 """
 
@@ -82,7 +82,7 @@ class OurNet:
         (folder / f"{name}.prototxt").write_text(text)
 
     def runner(self, display, intervals):
-        """The first interval of `display` steps warms up."""
+        """Returns a Trainer whose first interval of `display` steps warms up."""
         text = SOLVER.format(net=self.folder / f"{self.name}.prototxt", folder=self.folder,
                              decay=PEERS[self.name].weight_decay, display=display,
                              iterations=(intervals + 1) * display + 1)
@@ -91,7 +91,7 @@ class OurNet:
         return Trainer(self.binary, solver, warm_up=display, flags=self.flags)
 
     def steps_per_sample(self):
-        """As many as fill the seconds of a sample."""
+        """Returns the number of steps that take SAMPLE_SECONDS."""
         steps, took = 2, 0
         while True:
             took = self.runner(steps, 1).milliseconds() * steps / 1000
@@ -118,7 +118,7 @@ def make_peer(name, setting, batches=4):
 
 
 def pytorch_peak(name, setting, answer):
-    """In a process of its own."""
+    """Measures PyTorch's peak memory; must run in a process of its own."""
     alone = peak_mib()
     make_peer(name, setting, batches=1).milliseconds(MEMORY_STEPS)
     answer.put((peak_mib(), alone))

@@ -26,12 +26,12 @@ import lenet_vs_pytorch
 import nets_vs_pytorch
 from steps import ROOT, Setting, Trainer, cores, describe, machine, write_json
 
-DDP_NETS = ("lenet", "cifar10_quick")  # those compared with PyTorch
+DDP_NETS = ("lenet", "cifar10_quick")  # the nets compared with PyTorch
 SAMPLE_SECONDS = 3
 
 
 def in_ranks(runner, ranks):
-    """The same run with ranks of one thread each, which share its batch."""
+    """Returns the run on one rank with all cores, or on 1-thread ranks that share its batch."""
     env = ["env", f"OMP_NUM_THREADS={cores() if ranks == 1 else 1}"]
     flags = [] if ranks == 1 else [f"--ranks={ranks}", "--global_batch"]
     found = Trainer(runner.command[0], "", runner.warm_up)
@@ -51,7 +51,7 @@ def make_runner(name, args, folder):
 
 
 def make_module(name, setting, ranks):
-    """A Peer whose module is wrapped by DDP, on this rank's part of the batch."""
+    """Returns a Peer whose module is wrapped by DDP, on this rank's part of the batch."""
     source = lenet_vs_pytorch if name == "lenet" else nets_vs_pytorch
     if name == "lenet":
         source.BATCH //= ranks
@@ -65,7 +65,7 @@ def make_module(name, setting, ranks):
 
 
 def ddp_rank(name, setting, rank, ranks, store, pipe):
-    """Runs as many steps as it is told, and answers with the milliseconds of each."""
+    """Runs the number of steps that `pipe` asks for, and sends the milliseconds of a step."""
     os.sched_setaffinity(0, {sorted(os.sched_getaffinity(0))[rank % cores()]})
     torch.set_num_threads(1)
     torch.distributed.init_process_group("gloo", init_method=f"file://{store}", rank=rank,
@@ -79,7 +79,7 @@ def ddp_rank(name, setting, rank, ranks, store, pipe):
 
 
 class DdpPeer:
-    """Processes that train with DDP when they are asked to, and sleep meanwhile."""
+    """Processes that train with DDP on request and sleep otherwise."""
 
     def __init__(self, name, setting, ranks, folder):
         self.setting = setting

@@ -35,7 +35,7 @@ MEAN, SCALE = (125.3, 123.0, 113.9), 0.0158
 
 
 def records_of_tar(path, classes):
-    """Label bytes and planes of red, green and blue, as in CIFAR's binary files."""
+    """Returns records as in CIFAR's binary files: a label byte and planes of red, green, blue."""
     from PIL import Image
     records = []
     with tarfile.open(path) as tar:
@@ -48,7 +48,7 @@ def records_of_tar(path, classes):
 
 
 def binary_files(data, folder):
-    """The folder with CIFAR's binary files, made of the tar files unless `data` has them."""
+    """Returns `data` if it has CIFAR's binary files, else `folder` with them from its tar files."""
     if (data / "test_batch.bin").exists():
         return data
     classes = {}
@@ -103,7 +103,7 @@ def normalized(pixels):
 
 
 def augmented(pixels):
-    """Random crops of padded images, half of them flipped."""
+    """Returns random crops of padded images; each is flipped with probability 1/2."""
     count = len(pixels)
     padded = F.pad(pixels, (PAD,) * 4)
     top, left = torch.randint(0, 2 * PAD + 1, (2, count), device=pixels.device)
@@ -124,7 +124,7 @@ def rate(iteration, warmup, length):
 
 
 def shuffled(records, device):
-    """Batches of record numbers, each record once per epoch."""
+    """Yields batches of record numbers, with each record once per epoch."""
     left = torch.empty(0, dtype=torch.int64, device=device)
     while True:
         if len(left) < BATCH:

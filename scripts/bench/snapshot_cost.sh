@@ -54,7 +54,7 @@ meanwhile, number = [], START + 1
 while sum(meanwhile) < write:
     meanwhile.append(times[number])
     number += 1
-# The same number of iterations on both sides cancels a machine that slows down gradually.
+# Taking equally many iterations on both sides cancels a gradual slowdown of the machine.
 side = min(len(meanwhile), 2 * START - number)
 usual = statistics.mean([times[i] for i in range(START - side, START)]
                         + [times[i] for i in range(number, number + side)])

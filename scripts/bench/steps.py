@@ -23,7 +23,7 @@ PEAK_LINE = re.compile(r"VmHWM:\s*(\d+) kB")
 
 
 class Trainer:
-    """Runs the binary and reads the steps per second that it logs, but for the first `warm_up`."""
+    """Runs the binary and reads its logged steps per second after the first `warm_up` steps."""
 
     def __init__(self, binary, solver, warm_up, flags=()):
         self.command = [str(pathlib.Path(binary).resolve()), "train", f"--solver={solver}", *flags]
@@ -39,7 +39,7 @@ class Trainer:
         return 1000 / statistics.median(rates)
 
     def peak_mib(self, log):
-        """The most memory that one run has held. Its messages go to the file `log`."""
+        """Returns the peak memory of one run in MiB. Its messages go to the file `log`."""
         peak = 0
         with open(log, "w", encoding="utf-8") as messages:
             with subprocess.Popen(self.command, stdout=messages, stderr=messages) as process:
@@ -56,7 +56,7 @@ class Trainer:
 
 
 def peak_mib(pid="self"):
-    """The greatest resident set of a process so far, 0 if it has just ended."""
+    """Returns a process's largest resident set so far in MiB, or 0 if it has just ended."""
     try:
         found = PEAK_LINE.search(pathlib.Path(f"/proc/{pid}/status").read_text(encoding="utf-8"))
     except (FileNotFoundError, ProcessLookupError):
@@ -121,7 +121,7 @@ def make_sgd(groups, **options):
 
 
 def settings(compiled, bf16=False, one_thread=True):
-    """All that are worth a try."""
+    """Returns all settings that may be the fastest."""
     threads = sorted({1, cores()} if one_thread else {cores()})
     return [Setting(*values, bf16) for values in
             itertools.product(threads, (False, True), [False, True] if compiled else [False])]
@@ -141,7 +141,7 @@ def best_peer(make_peer, candidates, steps):
 
 
 def alternate(ours, peer, steps, rounds):
-    """Figures of rounds of trainer, PyTorch, trainer, PyTorch, ...; without `ours` of PyTorch."""
+    """Times trainer and PyTorch alternately (PyTorch alone without `ours`). Returns the figures."""
     trainer_times, peer_times = [], []
     for _ in range(rounds):
         if ours:

@@ -12,10 +12,10 @@ of the time: it alternates 20 ms stopped and 20 ms running. With --kills each st
 many more times, and a rank other than 0 is killed at a random time of each run. The table then has
 the exit codes, the lowest accuracy of the runs that continued, and the last message of the others.
 
-The stages of the pipeline are chosen by cost, and its batches are as large as those of all ranks
+The pipeline's stages are chosen by cost, and its batch is as large as the batches of all ranks
 together. All strategies use the same settings except the parameter server: its stale gradients act
-like more momentum and would diverge with the others' 0.9. It has no momentum, and a learning rate
-with which a record moves the weights as far.
+like more momentum and would diverge with the others' 0.9. It runs without momentum, at a learning
+rate at which each record moves the weights as far as in the other strategies.
 """
 
 import argparse
@@ -34,7 +34,7 @@ import time
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 NAMES = ("synchronous", "local", "easgd", "gossip", "parameter_server", "pipeline",
          "central_storage")
-TURN = 0.02  # seconds that a slow rank is stopped, and then runs
+TURN = 0.02  # seconds: a slow rank is stopped this long, then runs this long
 BATCH = 64
 KILLED = re.compile(r"error: (rank \d+ .* was ended by signal 9 .*)")
 RANK = re.compile(r"rank (\d+) \([^,]+, process (\d+)\)")
@@ -69,7 +69,7 @@ def make_solver(args, folder):
 
 
 def send(process, sign):
-    """Whether the process was there."""
+    """Returns whether the process existed."""
     try:
         os.kill(process, sign)
     except ProcessLookupError:
@@ -78,7 +78,7 @@ def send(process, sign):
 
 
 def slow_down(process, over):
-    """Stops a process for half of its time."""
+    """Stops a process for half of the time."""
     while not over.is_set() and send(process, signal.SIGSTOP):
         time.sleep(TURN)
         send(process, signal.SIGCONT)
@@ -91,7 +91,7 @@ def kill_later(process, seconds, over):
 
 
 def train(args, name, solver, kill_at=None):
-    """The exit code, seconds from the first iteration to the last test, and the log."""
+    """Returns the exit code, seconds from the first iteration to the last test, and the log."""
     command = [args.trainer, "train", f"--solver={solver}", f"--ranks={args.ranks}",
                f"--strategy={name}", f"--set=strategy_param.period={args.period}",
                f"--set=strategy_param.probability={args.probability}", *settings(args, name)]
@@ -119,7 +119,7 @@ def train(args, name, solver, kill_at=None):
 
 
 def settings(args, name):
-    if name == "pipeline":  # its ranks see one batch together
+    if name == "pipeline":  # its ranks share one batch
         return ["--pipeline_stages=auto", f"--set=net='{args.folder}/whole.prototxt'"]
     if name != "parameter_server":
         return []
@@ -131,7 +131,7 @@ def accuracy_of(log):
 
 
 def measure(args, name, solver, folder):
-    """A row of the table, and the seconds of the run."""
+    """Prints a row of the table and returns the seconds of the run."""
     code, seconds, log = train(args, name, solver)
     if code:
         sys.exit(f"{name} ended with {code}:\n{log[-2000:]}")
@@ -147,7 +147,7 @@ def measure(args, name, solver, folder):
 
 
 def kill_many(args, name, solver, seconds):
-    """A row: how runs ended in which a rank was killed."""
+    """Prints a row: how the runs with a killed rank ended."""
     codes, accuracies, said = collections.Counter(), [], ""
     for _ in range(args.kills):
         code, _, log = train(args, name, solver, kill_at=random.uniform(0.02, 0.95) * seconds)

@@ -1,6 +1,6 @@
 # cmake -DFOLDER=<folder> -DOUTPUT=<source.cc> -P EmbedHelp.cmake
 # Writes a source whose function trainer::HelpFile(name) returns the text of <folder>/<name>.txt, or
-# an empty text if there is no such file. The name of <folder>/dataset/pack.txt is "dataset_pack".
+# an empty text if that file is missing. The name of <folder>/dataset/pack.txt is "dataset_pack".
 file(GLOB_RECURSE pages RELATIVE ${FOLDER} ${FOLDER}/*.txt)
 set(cases "")
 foreach(page ${pages})

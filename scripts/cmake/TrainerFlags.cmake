@@ -13,22 +13,22 @@ set(CMAKE_CXX_FLAGS_RELEASE "-O3 -DNDEBUG")
 find_program(CCACHE ccache)
 if(CCACHE)
   set(CMAKE_C_COMPILER_LAUNCHER ${CCACHE})
-  # What ccache asks for where headers are precompiled. Paths below this folder count as relative, so
-  # that another checkout finds what this one compiled.
+  # ccache requires this sloppiness for precompiled headers. It treats paths below this folder as
+  # relative, so that other checkouts can reuse its results.
   set(CMAKE_CXX_COMPILER_LAUNCHER
       ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros
       CCACHE_BASEDIR=${PROJECT_SOURCE_DIR} CCACHE_NOHASHDIR=1 ${CCACHE})
   set(CMAKE_CUDA_COMPILER_LAUNCHER ${CCACHE})
 endif()
 
-# Messages name source files as in the checkout, wherever that is.
+# Messages name source files relative to the root of the checkout.
 add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-fmacro-prefix-map=${PROJECT_SOURCE_DIR}/=>)
 
 option(TRAINER_WERROR "Warnings are errors" OFF)
 set(TRAINER_SANITIZE "" CACHE STRING "Sanitizers, e.g. address,undefined or thread")
 
-# A unity build compiles several files as one, so that names of one file seem to be shadowed, and its
-# types to be used, by another.
+# A unity build compiles several files as one, so names of one file seem to shadow names of another,
+# and types of a file's unnamed namespace seem to be used outside of it.
 set(unit_warnings -Wshadow)
 if(CMAKE_UNITY_BUILD)
   set(unit_warnings -Wshadow=local $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-subobject-linkage>)
@@ -54,8 +54,8 @@ option(TRAINER_LIBRARY "Build libtrainer.so, for predictions inside other progra
 if(TRAINER_STATIC OR TRAINER_SANITIZE)
   set(TRAINER_LIBRARY OFF)
 endif()
-# The library has the objects of the program, and the linker makes the same code of them as without
-# -fPIC. Without the second flag the compiler would not inline what another library may replace.
+# The library shares its objects with the program; linked into the program, they give the same code
+# as without -fPIC. Without the second flag, the compiler would not inline replaceable functions.
 if(TRAINER_LIBRARY)
   set(pic_flags -fPIC -fno-semantic-interposition)
   list(JOIN pic_flags "," pic_flags_of_host)
@@ -66,7 +66,7 @@ endif()
 
 # TRAINER_CUDA_MODE: ON, OFF or EMULATED.
 set(TRAINER_CUDA_MODE ${TRAINER_CUDA})
-# nvcc is often there and not on the path.
+# nvcc is often installed but not on the path.
 if(TRAINER_CUDA MATCHES "^(AUTO|ON)$" AND NOT CMAKE_CUDA_COMPILER AND NOT DEFINED ENV{CUDACXX})
   find_program(TRAINER_NVCC nvcc PATHS ENV CUDA_PATH ENV CUDA_HOME /usr/local/cuda PATH_SUFFIXES bin)
   if(TRAINER_NVCC)
@@ -77,7 +77,7 @@ if(TRAINER_CUDA STREQUAL "AUTO")
   include(CheckLanguage)
   check_language(CUDA)
   set(TRAINER_CUDA_MODE OFF)
-  # Six architectures take nvcc half an hour of two cores, which most who have no GPU do not want.
+  # For six architectures nvcc needs half an hour of two cores: too long for machines without a GPU.
   if(CMAKE_CUDA_COMPILER AND EXISTS /dev/nvidiactl)
     set(TRAINER_CUDA_MODE ON)
   elseif(CMAKE_CUDA_COMPILER)
@@ -88,13 +88,13 @@ endif()
 if(NOT TRAINER_CUDA_MODE MATCHES "^(ON|OFF|EMULATED)$")
   message(FATAL_ERROR "TRAINER_CUDA is ${TRAINER_CUDA}; use AUTO, ON, OFF or EMULATED")
 endif()
-if(TRAINER_CUDA_MODE STREQUAL "EMULATED")  # device code for the host's compiler, run by the tests
+if(TRAINER_CUDA_MODE STREQUAL "EMULATED")  # the host's compiler compiles device code, for the tests
   target_compile_definitions(trainer_flags INTERFACE TRAINER_CUDA_EMULATED=1)
   target_include_directories(trainer_flags INTERFACE ${PROJECT_SOURCE_DIR}/tests/support/emulated_gpu)
 endif()
-# nvcc compiles what holds device code. CMake 3.25 does not know its flag for C++20.
+# nvcc compiles the files with device code. CMake 3.25 does not know its flag for C++20.
 if(TRAINER_CUDA_MODE STREQUAL "ON")
-  # Every GPU from 2018 on; PTX for those to come, which 90a has none for.
+  # Every GPU since 2018, and PTX for future GPUs: 90, because PTX of 90a runs on no later GPU.
   if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES AND NOT DEFINED ENV{CUDAARCHS})
     set(CMAKE_CUDA_ARCHITECTURES 75-real 80-real 86-real 89-real 90a-real 90-virtual)
   endif()

@@ -1,4 +1,4 @@
-# What `cmake --install` puts under its prefix, and what CPack packs of it.
+# Defines which files `cmake --install` installs and which of them CPack packs.
 include(GNUInstallDirs)
 set(CMAKE_INSTALL_DEFAULT_COMPONENT_NAME program)
 if(TRAINER_LIBRARY)
@@ -10,11 +10,11 @@ install(TARGETS trainer)
 install(DIRECTORY models DESTINATION ${share})
 install(FILES README.md CHANGELOG.md SECURITY.md CITATION.cff DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(DIRECTORY docs DESTINATION ${CMAKE_INSTALL_DOCDIR})
-# Debian's name for the terms.
+# Debian's name for the licence.
 install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR} RENAME copyright)
 
-# The manual page and the completion are what the program prints of itself; the module file names the
-# prefix, which is known when it is installed alone.
+# The program prints its own manual page and completion. The module file contains the prefix, which
+# is known only at installation.
 set(made ${PROJECT_BINARY_DIR}/install)
 set(module_template ${PROJECT_SOURCE_DIR}/scripts/packaging/modulefile.in)
 install(CODE "
@@ -30,15 +30,15 @@ install(CODE "
 install(FILES ${made}/trainer.1.gz DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
 install(FILES ${made}/completion DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions
         RENAME trainer)
-# What is in /usr is in everybody's path, which a module must not put first.
+# The programs of /usr are already on every PATH, and a module must not put /usr first.
 install(CODE "
   if(NOT CMAKE_INSTALL_PREFIX STREQUAL \"/usr\")
     file(INSTALL ${made}/modulefile DESTINATION \${CMAKE_INSTALL_PREFIX}/${share}/modulefiles/trainer
          RENAME ${PROJECT_VERSION})
   endif()")
 
-# cpack -G DEB: packages of Debian 12, of the program and of libtrainer.so. What they depend on,
-# dpkg-shlibdeps finds.
+# cpack -G DEB makes packages for Debian 12, of the program and of libtrainer.so. dpkg-shlibdeps
+# finds their dependencies.
 set(CPACK_GENERATOR DEB)
 set(CPACK_PACKAGE_NAME trainer)
 set(CPACK_PACKAGE_VENDOR trainer)
@@ -48,7 +48,7 @@ set(CPACK_PACKAGE_DESCRIPTION
     "Reads the nets, solvers, weights and data sets of Caffe and trains on CPUs, on GPUs of NVIDIA"
     "and on several machines. A stopped run resumes and reaches the same weights, bit for bit.")
 list(JOIN CPACK_PACKAGE_DESCRIPTION " " CPACK_PACKAGE_DESCRIPTION)
-set(CPACK_SET_DESTDIR ON)  # so that the prefix is what the package's files will be told
+set(CPACK_SET_DESTDIR ON)  # installed files then contain /usr, not the staging folder
 set(CPACK_INSTALL_PREFIX /usr)
 set(CPACK_STRIP_FILES ON)
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
@@ -57,7 +57,7 @@ set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
 set(CPACK_DEB_COMPONENT_INSTALL ON)
 set(CPACK_COMPONENTS_ALL program)
 set(CPACK_DEBIAN_PROGRAM_PACKAGE_NAME trainer)
-# Opened by runs on several machines alone.
+# Only runs on several machines open MPI's library.
 set(CPACK_DEBIAN_PROGRAM_PACKAGE_RECOMMENDS openmpi-bin)
 if(TRAINER_LIBRARY)
   list(APPEND CPACK_COMPONENTS_ALL dev)

@@ -25,8 +25,8 @@ trainer_library(lmdb::lmdb lmdb.h lmdb)
 trainer_library(leveldb::leveldb leveldb/db.h leveldb)
 trainer_library(jpeg::jpeg jpeglib.h jpeg)
 
-# Without libtiff the program refuses TIFF images. Its static library needs many others, so that a
-# static program does without.
+# Without libtiff the program refuses TIFF images. A static program does not use libtiff, because
+# its static library needs many others.
 add_library(trainer_tiff INTERFACE)
 add_library(trainer::tiff ALIAS trainer_tiff)
 if(TRAINER_TIFF AND NOT TRAINER_STATIC)
@@ -59,9 +59,9 @@ if(TRAINER_STATIC)
   trainer_archives(gflags gflags)
 endif()
 
-# oneDNN's parallel regions run on the program's own threads: src/backend/cpu/openmp.cc stands in for
-# libgomp, with the functions that the oneDNN of Debian and that of Intel call. A build of oneDNN that
-# calls others would mix two runtimes.
+# oneDNN's parallel regions run on the program's own threads: src/backend/cpu/openmp.cc replaces
+# libgomp and defines the functions that Debian's and Intel's builds of oneDNN call. A build that
+# calls other functions would mix two runtimes.
 set(openmp_functions GOMP_parallel GOMP_parallel_start GOMP_parallel_end GOMP_barrier
     GOMP_loop_static_start GOMP_loop_static_next GOMP_loop_end_nowait omp_get_thread_num
     omp_get_num_threads omp_get_max_threads omp_in_parallel)
@@ -76,8 +76,8 @@ if(dnnl_calls)
           "or add them there")
 endif()
 
-# MPI's header for the types and constants of its calls. The library is opened at run time, by those
-# processes alone that mpirun or srun started: linked, it would cost every start 30 ms.
+# MPI's header, for types and constants. The library is opened at run time, and only in processes
+# that mpirun or srun started: linking it would add 30 ms to every start.
 add_library(trainer_mpi INTERFACE)
 add_library(trainer::mpi ALIAS trainer_mpi)
 if(NOT TRAINER_MPI MATCHES "^(AUTO|ON|OFF)$")

@@ -1,7 +1,7 @@
 # trainer_module(<name> DEPS <modules> [LIBS <imported targets>] [KERNELS])
-# One folder under src/ becomes one object library. DEPS is all it may include.
-# KERNELS: its files may hold device code, which is written once for both devices; with TRAINER_CUDA
-# nvcc compiles those that do.
+# Makes src/<name> an object library, which may include only the modules of DEPS.
+# KERNELS: its files may contain device code, which is written once for both devices; with
+# TRAINER_CUDA nvcc compiles the files that contain it.
 
 # The generated protobuf code: one library below every module.
 file(GLOB protos CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/proto/*.proto)
@@ -15,7 +15,7 @@ endforeach()
 add_custom_command(OUTPUT ${proto_sources} ${proto_headers}
   COMMAND protobuf::protoc --cpp_out=${proto_out} -I${PROJECT_SOURCE_DIR}/proto ${protos}
   DEPENDS ${protos} VERBATIM)
-# The comments of the fields, for `trainer layers`: C++ code generated from them keeps none.
+# The comments of the fields, for `trainer layers`: the generated C++ code does not keep them.
 set(schema ${PROJECT_BINARY_DIR}/proto/schema)
 set(embed ${PROJECT_SOURCE_DIR}/scripts/cmake/EmbedFile.cmake)
 add_custom_command(OUTPUT ${schema}.cc BYPRODUCTS ${schema}.bin
@@ -23,7 +23,7 @@ add_custom_command(OUTPUT ${schema}.cc BYPRODUCTS ${schema}.bin
           -I${PROJECT_SOURCE_DIR}/proto ${protos}
   COMMAND ${CMAKE_COMMAND} -DINPUT=${schema}.bin -DOUTPUT=${schema}.cc -DNAME=SchemaBytes -P ${embed}
   DEPENDS ${protos} ${embed} VERBATIM)
-# What computes no numbers in loops is compiled in two thirds of the time with O1. Later flags win.
+# For code without numeric loops: O1 takes two thirds of the time to compile. Later flags win.
 set(cold_flags $<$<AND:$<CONFIG:Release>,$<COMPILE_LANGUAGE:CXX>>:-O1>)
 add_library(trainer_proto OBJECT ${proto_sources} ${proto_headers} ${schema}.cc)
 set_target_properties(trainer_proto PROPERTIES
@@ -34,8 +34,8 @@ target_include_directories(trainer_proto SYSTEM PUBLIC ${PROJECT_BINARY_DIR}/pro
 target_link_libraries(trainer_proto PUBLIC protobuf::libprotobuf)
 set_property(GLOBAL APPEND PROPERTY TRAINER_MODULES trainer_proto)
 
-# Headers that most sources read, parsed once: the generated ones and those of the standard library
-# take two thirds of the time of a compilation. A source still includes what it uses.
+# Precompiles the generated headers and common standard headers, because parsing them takes two
+# thirds of a compilation. Each source still includes what it uses.
 function(trainer_precompiled target)
   add_library(${target} OBJECT ${PROJECT_SOURCE_DIR}/scripts/cmake/precompiled.cc)
   target_link_libraries(${target} PRIVATE trainer_proto trainer_flags ${ARGN})
@@ -50,8 +50,9 @@ function(trainer_precompiled target)
 endfunction()
 trainer_precompiled(trainer_headers)
 
-# Whether a file includes backend/loops/launch.h, which map.h does, itself or by way of headers of ours: it
-# holds device code. What changes after CMake ran is caught by the #error in map.h.
+# Sets <out> to whether the file contains device code, i.e. includes backend/loops/launch.h directly
+# or through the project's headers, such as map.h. An #error in map.h reports a file that began to
+# include it after CMake ran.
 function(trainer_holds_device_code out file module)
   if(file MATCHES "/backend/loops/launch[.]h$")
     set(${out} TRUE PARENT_SCOPE)
@@ -81,7 +82,7 @@ function(trainer_compile_by_nvcc module sources)
     if(found)
       set_source_files_properties(${source} PROPERTIES LANGUAGE CUDA)
     endif()
-    if(source MATCHES "/cuda/bindings/.*_linked[.]cc$")  # these include CUDA's headers, and no others do
+    if(source MATCHES "/cuda/bindings/.*_linked[.]cc$")  # only these files include CUDA's headers
       set_source_files_properties(${source} PROPERTIES
         COMPILE_OPTIONS "-isystem${CMAKE_CUDA_TOOLKIT_INCLUDE_DIRECTORIES}"
         SKIP_PRECOMPILE_HEADERS ON)
@@ -98,7 +99,7 @@ function(trainer_module name)
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/${name}/*.cc)
   if(TRAINER_CUDA_MODE STREQUAL "OFF")
     list(FILTER sources EXCLUDE REGEX "/src/backend/cuda/")
-  elseif(TRAINER_CUDA_MODE STREQUAL "EMULATED")  # these need CUDA's headers
+  elseif(TRAINER_CUDA_MODE STREQUAL "EMULATED")  # these files need CUDA's headers
     list(FILTER sources EXCLUDE REGEX "/src/backend/cuda/bindings/.*_linked[.]cc$")
   endif()
   add_library(trainer_${name} OBJECT ${sources})
@@ -111,7 +112,7 @@ function(trainer_module name)
                                         ${CMAKE_DL_LIBS}
                                         PRIVATE trainer_flags)
   target_precompile_headers(trainer_${name} REUSE_FROM trainer_headers)
-  set_property(GLOBAL APPEND PROPERTY TRAINER_MODULES trainer_${name})  # what a program links
+  set_property(GLOBAL APPEND PROPERTY TRAINER_MODULES trainer_${name})  # a program links them all
   if(arg_COLD)
     target_compile_options(trainer_${name} PRIVATE ${cold_flags})
   endif()
@@ -120,7 +121,7 @@ function(trainer_module name)
   endif()
 endfunction()
 
-# The targets of the named modules and of all they use, for a program that links only those.
+# Sets <out> to the targets of the named modules and of all modules that they use.
 function(trainer_closure out)
   set(names ${ARGN})
   set(targets trainer_proto)
@@ -154,7 +155,7 @@ endfunction()
 function(trainer_program name folder)
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/${folder}/*.cc)
   get_property(modules GLOBAL PROPERTY TRAINER_MODULES)
-  # Looked at in each build; the file changes only when the commit does.
+  # Runs in each build, but changes the file only when the commit changes.
   set(commit ${PROJECT_BINARY_DIR}/commit.cc)
   add_custom_target(${name}_commit BYPRODUCTS ${commit}
     COMMAND ${CMAKE_COMMAND} -DSOURCE=${PROJECT_SOURCE_DIR} -DOUTPUT=${commit}
@@ -176,9 +177,9 @@ function(trainer_program name folder)
   trainer_executable(${name} ${name}_files)
 endfunction()
 
-# trainer_executable(<name> <object libraries>): these and every module. It looks for libraries in lib
-# beside itself first, where scripts/bundle.sh puts them; by RPATH, which holds for the libraries of
-# libraries, too.
+# trainer_executable(<name> <object libraries>): links these and every module. The program looks for
+# libraries first in the folder lib next to it, where scripts/bundle.sh puts them. This uses RPATH,
+# which, unlike RUNPATH, also applies to the libraries of libraries.
 function(trainer_executable name)
   get_property(modules GLOBAL PROPERTY TRAINER_MODULES)
   add_executable(${name})
@@ -188,7 +189,7 @@ function(trainer_executable name)
   target_link_options(${name} PRIVATE -Wl,--disable-new-dtags)
 endfunction()
 
-# With CUDA its runtime is part of the program, which starts on machines without CUDA, too.
+# Links CUDA's runtime statically, so that the program also starts on machines without CUDA.
 function(trainer_link_cuda name)
   set_target_properties(${name} PROPERTIES LINKER_LANGUAGE CXX CUDA_RUNTIME_LIBRARY Static)
 endfunction()

@@ -22,18 +22,18 @@ def help_of(trainer, *verb):
 
 
 def paragraph(text, name):
-    """The lines after "name:" to the next empty line."""
+    """Returns the lines from "name:" to the next empty line."""
     found = re.search(rf"^{name}:(.*?)(?:\n\n|\Z)", text, re.M | re.S)
     return [line.strip() for line in found.group(1).split("\n") if line.strip()] if found else []
 
 
 def sentence(text):
-    """The summary of a verb with a capital letter and a full stop."""
+    """Returns the summary of a verb with a capital letter and a full stop."""
     return f"{text[0].upper()}{text[1:]}."
 
 
 def groups(trainer):
-    """[(group, [verb, ...]), ...]"""
+    """Returns [(group, [verb, ...]), ...]."""
     found = []
     for line in help_of(trainer).split("\n"):
         verb = re.match(r"  ([a-z][\w-]*) {2,}\S", line)
@@ -57,7 +57,7 @@ def section(trainer, verb, old):
 
 
 def make(trainer, page):
-    """The page with the groups, summaries and usage lines of the program."""
+    """Returns the page with the groups, summaries and usage lines of the program."""
     head, *sections = re.split(r"^(?=##+ )", page, flags=re.M)
     old = {part.split("\n", 1)[0]: part for part in sections}
     parts = [head.rstrip() + "\n"]

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Makes the pictures of docs/pictures anew, from what the program does.
+"""Makes the pictures in docs/pictures again by running the program.
 
     scripts/docs/pictures.py TRAINER [NAME...]      NAME: run, report, net, samples; default: all
 
 run.svg     a run in a terminal that is killed, resumed and compared with a run without interruption
-report.png  the page of `trainer report`, as Chromium shows it; left out where it is not installed
-net.svg     what `trainer draw` makes of a net
-rbm-samples.png  what `trainer sample` draws from the machine of models/rbm, trained on MNIST before
+report.png  the page of `trainer report` in Chromium; left out if Chromium is not installed
+net.svg     a net drawn by `trainer draw`
+rbm-samples.png  samples that `trainer sample` draws from models/rbm, trained on MNIST in advance
 """
 
 import os
@@ -30,7 +30,7 @@ def bash(script, folder, environment):
 
 
 def make_run(folder, environment):
-    """The run is killed after a time that leaves a snapshot, which differs between machines."""
+    """Kills the run after its first snapshot. When that exists depends on the machine."""
     environment = environment | {"OMP_NUM_THREADS": "1"}
     bash("trainer dataset digits digits; trainer new reference/lenet --data=digits --epochs=2; "
          "trainer train --solver=reference/lenet/solver.prototxt 2>reference.log", folder, environment)
@@ -72,7 +72,7 @@ def make_net(folder, environment):
 
 
 def make_samples(_, environment):
-    """Training takes hours: the weights of models/rbm on MNIST must be there."""
+    """Training takes hours, so the weights of models/rbm on MNIST must already exist."""
     weights = sorted((ROOT / "run/rbm").glob("pcd_iter_*.caffemodel"),
                      key=lambda path: int(path.stem.rpartition("_")[2]))
     if not weights or not (ROOT / "data/mnist").is_dir():

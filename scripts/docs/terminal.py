@@ -1,4 +1,4 @@
-"""A picture of a terminal, as SVG: commands run in a pseudo-terminal, and their last screen is drawn.
+"""Runs commands in a pseudo-terminal and draws their last screen as SVG.
 
 The screen understands what the program writes: line feeds, carriage returns, "erase to the end of
 the screen" and colours.
@@ -20,7 +20,7 @@ TOKEN = re.compile(r"\x1b\[([\d;?]*)([A-Za-z])|(\r)|(\n)|([^\x1b\r\n]+)", re.S)
 
 
 def run_in_terminal(command, folder, environment):
-    """What a command of bash writes to a terminal of COLUMNS columns, and what the shell adds."""
+    """Returns what bash prints for a command in COLUMNS columns, with "Killed" if it was killed."""
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, COLUMNS, 0, 0))
     with subprocess.Popen(["bash", "-c", command], cwd=folder, stdin=subprocess.DEVNULL, stdout=theirs,
@@ -30,7 +30,7 @@ def run_in_terminal(command, folder, environment):
         while True:
             try:
                 part = os.read(ours, 65536)
-            except OSError:  # Linux says so when the other end is closed
+            except OSError:  # Linux raises this when the other end is closed
                 break
             if not part:
                 break
@@ -64,7 +64,7 @@ class Screen:
                     self.column += 1
 
     def rows(self, without=None):
-        """The lines that are not empty and do not begin with `without`, folded to COLUMNS."""
+        """Yields the non-empty lines that do not begin with `without`, folded to COLUMNS."""
         for line in self.lines:
             text = "".join(character for character, _ in line)
             if not text or without and text.startswith(without):
@@ -73,7 +73,7 @@ class Screen:
 
 
 def spans(row):
-    """(text, colour) of neighbours of one colour."""
+    """Returns [text, colour] for each group of adjacent characters of one colour."""
     found = []
     for character, colour in row:
         if found and found[-1][1] == colour:
@@ -104,7 +104,7 @@ def draw(rows, title):
 
 
 def record(commands, folder, environment):
-    """The screen after the commands, with a prompt before each."""
+    """Returns the screen after the commands, with a prompt before each."""
     screen = Screen()
     for command in commands:
         screen.write("$ ", COLOURS["prompt"])

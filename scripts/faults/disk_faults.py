@@ -14,7 +14,7 @@ RANKS = 2
 ENDLESS = 100000000
 NOBODY = 65534
 NO_ROOM, CANNOT_CREATE, NO_PERMISSION, STOPPED = 74, 73, 77, 75
-SLOW_BYTES = 60000  # a second: a snapshot of 400 kB takes seconds
+SLOW_BYTES = 60000  # bytes per second: a snapshot of 400 kB takes seconds
 THROTTLE = pathlib.Path("/sys/fs/cgroup/blkio/blkio.throttle.write_bps_device")
 
 
@@ -23,10 +23,10 @@ def call(*command):
 
 
 class Disk:
-    """The folder of the snapshots, and a fault of it that comes and goes."""
+    """The folder of the snapshots, with a fault that inject() starts and lift() ends."""
 
     code, words = NO_ROOM, "No space left on device; the disk is full"
-    as_nobody = False  # root may write everywhere
+    as_nobody = False  # True where root could still write
 
     def __init__(self, job):
         self.job, self.folder = job, job.disk
@@ -35,10 +35,10 @@ class Disk:
         return "" if os.geteuid() == 0 else "needs root"
 
     def attach(self):
-        """Makes the file system, unless the folder's own is good enough."""
+        """Mounts a file system, if this fault needs one."""
 
     def detach(self):
-        """Undoes it."""
+        """Undoes attach()."""
 
     def contents(self):
         return self.job.contents()
@@ -57,7 +57,7 @@ class Full(Disk):
                 while filler.write(bytes(4096)):
                     pass
             except OSError:
-                pass  # it is full
+                pass  # the disk is full now
 
     def lift(self, _):
         (self.folder / "filler").unlink()
@@ -74,7 +74,7 @@ class ReadOnly(Full):
 
 
 class Limit(Disk):
-    """RLIMIT_FSIZE, what `ulimit -f` and some quotas set, in all processes of the run."""
+    """RLIMIT_FSIZE, which `ulimit -f` and some quotas set, in all processes of the run."""
 
     words = "File too large"
 
@@ -126,7 +126,7 @@ class Gone(Disk):
 
 
 class Slow(Disk):
-    """A loop device that the kernel writes SLOW_BYTES a second to."""
+    """A loop device that is throttled to SLOW_BYTES per second."""
 
     def lacks(self):
         if not THROTTLE.exists():
@@ -199,7 +199,7 @@ class DiskFaults:
             disk.detach()
 
     def first(self, run):
-        """The first snapshot, while all is well."""
+        """Asks for a first snapshot, before the fault, and returns its iteration."""
         run.wait_for(r"\] Iteration 20[ ,]")
         self.ask(run)
         return self.await_newer(0)
@@ -268,7 +268,7 @@ class DiskFaults:
         disk.lift(run)
 
     def go_on(self, disk):
-        """From the newest snapshot, to the weights of a run without a fault."""
+        """Checks that the newest snapshot resumes to the weights of a run without a fault."""
         newest = self.job.newest()
         last = newest + 50
         with self.start(disk, max_iter=last) as run:
@@ -283,7 +283,7 @@ class DiskFaults:
         require(self.job.weights(last) == weights, "the weights are not those of an undisturbed run")
 
     def until_time_is_up(self, disk):
-        """--max_wall leaves no choice."""
+        """Checks that a full disk ends the run, with an error, before --max_wall."""
         self.job.clear()
         wall = 40
         with self.start(disk, f"--max_wall={wall}s", max_iter=ENDLESS) as run:

@@ -56,7 +56,7 @@ def parse():
 
 
 def attempt(title, trial, times):
-    """How often it went as it should, of `times`."""
+    """Repeats a trial, prints how often it passed, and returns whether it always did."""
     good = 0
     begin = time.monotonic()
     for number in range(1, times + 1):

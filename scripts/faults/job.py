@@ -26,11 +26,11 @@ base_lr: 0.01 momentum: 0.9 lr_policy: "fixed" random_seed: 1
 snapshot_prefix: "disk/snap"
 """
 
-LONGEST_SECONDS = 300  # no run of these takes so long: one that does hangs
+LONGEST_SECONDS = 300  # longer than any of these runs takes: then it hangs
 
 
 class Wrong(Exception):
-    """A mistake that a run made."""
+    """A run did not behave as it must."""
 
 
 def require(holds, what):
@@ -51,7 +51,7 @@ class Job:
                        check=True, capture_output=True)
 
     def start(self, *flags, launcher=(), user=None, **settings):
-        """A Run; settings of the solver by name, as in snapshot=20."""
+        """Starts a Run. `settings` are solver fields, such as snapshot=20."""
         lines = [SOLVER, *(f"{name}: {value}\n" for name, value in settings.items())]
         (self.folder / "solver.prototxt").write_text("".join(lines), encoding="utf-8")
         return Run([*launcher, self.trainer, "train", "--solver=solver.prototxt", *flags],
@@ -62,7 +62,7 @@ class Job:
         self.disk.chmod(0o777)
 
     def snapshots(self):
-        """{iteration: path} of the states whose names are in the folder."""
+        """Returns {iteration: path} of the solver states in the folder."""
         found = self.disk.glob("snap_iter_*.solverstate")
         return {int(re.search(r"_iter_(\d+)", path.name)[1]): path for path in found}
 
@@ -73,7 +73,7 @@ class Job:
         return (self.disk / f"snap_iter_{iteration}.caffemodel").read_bytes()
 
     def contents(self):
-        """{name: bytes} of all snapshots."""
+        """Returns {name: bytes} of all snapshots."""
         return {path.name: path.read_bytes() for path in self.disk.glob("snap_iter_*")}
 
     def clear(self):
@@ -82,7 +82,7 @@ class Job:
 
 
 class Run:
-    """A started program: its lines as they come, and every process that came of it."""
+    """A started program: its lines as it prints them, and all its descendant processes."""
 
     def __init__(self, command, folder, user=None):
         self.mark = f"TRAINER_FAULTS={uuid.uuid4()}".encode()
@@ -119,7 +119,7 @@ class Run:
         self.process.stderr.close()
 
     def wait_for(self, pattern, after=0, seconds=LONGEST_SECONDS):
-        """The number of the first line from number `after` on that has the pattern, and the match."""
+        """Waits for the first line from number `after` on that matches. Returns (number, match)."""
         end = time.monotonic() + seconds
         number = after
         with self.news:
@@ -141,7 +141,7 @@ class Run:
         return [line for line in self.lines if line.startswith("error: ")]
 
     def wait(self, seconds=LONGEST_SECONDS):
-        """The exit code once it has ended and all lines are read."""
+        """Waits until the program has ended and all lines are read. Returns the exit code."""
         try:
             code = self.process.wait(seconds)
         except subprocess.TimeoutExpired:
@@ -150,7 +150,7 @@ class Run:
         return code
 
     def processes(self):
-        """{process: its variables}, of all that have this run's mark, zombies left out."""
+        """Returns {process: its environment} of processes with this run's mark, except zombies."""
         found = {}
         for folder in pathlib.Path("/proc").glob("[0-9]*"):
             try:
@@ -162,7 +162,7 @@ class Run:
         return found
 
     def ranks(self):
-        """{rank: process}"""
+        """Returns {rank: process}."""
         found = {}
         for process, variables in self.processes().items():
             for variable in variables:
@@ -180,7 +180,7 @@ class Run:
         return None
 
     def kill(self):
-        """Every process at once, as far as that is possible."""
+        """Kills all processes of the run, repeatedly, until none is left."""
         while True:
             processes = self.processes()
             if not processes:
@@ -199,4 +199,4 @@ def send(process, number):
     try:
         os.kill(process, number)
     except ProcessLookupError:
-        pass  # it has ended
+        pass  # the process has ended

@@ -10,7 +10,7 @@ from job import Wrong, require, send
 RANKS = 2
 FLAGS = (f"--ranks={RANKS}", "--resume=auto")
 ENDLESS = 100000000
-START_SECONDS = 0.6  # a run begins to train within about so long
+START_SECONDS = 0.6  # approximate time until a run begins to train
 SAVING_SECONDS = 0.2
 
 
@@ -19,7 +19,7 @@ class Kills:
 
     def __init__(self, job):
         self.job = job
-        self.newest = 0  # whose snapshot was on the disk before the run
+        self.newest = 0  # iteration of the newest snapshot before the run
         self.strays = self.gained = self.of_all = 0
 
     def trial(self):

@@ -9,7 +9,7 @@ import time
 from job import Wrong, require, send
 
 ITERATIONS, INTERVAL, DISPLAY = 2000, 200, 50
-OF_SLOW = 400  # iterations of a run that takes ten times as long
+OF_SLOW = 400  # iterations of a run with a rank ten times slower
 PEER_LOST = 82
 DEAD_SECONDS = 30  # a dead rank ends the job within this time
 
@@ -37,7 +37,7 @@ class RankFaults:
                               snapshot=INTERVAL, display=DISPLAY)
 
     def train(self, iterations=ITERATIONS):
-        """To the end; the iteration that it went on from."""
+        """Trains to the end. Returns the iteration that the run resumed from, or 0."""
         with self.start(iterations) as run:
             try:
                 require(run.wait() == 0, "a run without a fault fails")
@@ -91,13 +91,13 @@ class RankFaults:
         send(process, number)
         code = run.wait(seconds)
         if code == 0:
-            return None  # it had done its work already
+            return None  # the run had already finished
         self.ends.append(time.monotonic() - begin)
         self.check_end(run, rank, process, code, expected)
         return process
 
     def slow(self, run, rank, _):
-        """Ten times slower from its first iteration on, and never ended for it."""
+        """Slows a rank down ten times after the first iteration. The run must name it and end."""
         run.wait_for(r"\] Iteration 0[ ,]")
         process = run.ranks().get(rank)
         ended = threading.Event()
@@ -125,7 +125,7 @@ class RankFaults:
         return True
 
     def await_rank(self, run, rank, moment):
-        """Returns its process at that moment, or None if the run has ended."""
+        """Returns the rank's process after `moment` seconds, or None if the run has ended."""
         time.sleep(moment)
         return run.wait_for_rank(rank)
 
@@ -141,7 +141,7 @@ class RankFaults:
         run.require_no_orphans()
         begun = [int(match[1]) for match in run.found(r"Snapshotting to .*_iter_(\d+)\.caffemodel")]
         newest = self.job.newest()
-        # Only rank 0 writes; one that was begun when it died is not whole yet.
+        # Only rank 0 writes snapshots: if it died, the one that it had begun may be incomplete.
         least = max(begun, default=0) - (INTERVAL if rank == 0 else 0)
         require(newest >= least, f"the newest snapshot is {newest}, {begun[-1:]} was begun")
         self.lost.append(int(named[2]) - newest)

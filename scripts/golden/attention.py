@@ -29,7 +29,7 @@ def products():
 
 
 def attention(x, *params, heads, causal):
-    """torch.nn.MultiheadAttention with these parameters, of x to itself."""
+    """Returns self-attention of x by torch.nn.MultiheadAttention with these parameters."""
     w_in, b_in, w_out, b_out = params if len(params) == 4 else (params[0], None, params[1], None)
     length, channels = x.shape[1:]
     mask = torch.full((length, length), -torch.inf, dtype=x.dtype).triu(1) if causal else None

@@ -18,7 +18,7 @@ VECTORS = np.array([[-0.5675, 0.7192, 0.4009], [-0.5808, -0.0045, -0.8140],
 
 
 def planes(rgb):
-    """(H, W, RGB) as (BGR, H, W)."""
+    """Converts (H, W, RGB) to (BGR, H, W)."""
     return rgb[:, :, ::-1].transpose(2, 0, 1)
 
 

@@ -1,5 +1,5 @@
-"""The operations of torchvision's RandAugment and TrivialAugmentWide, their magnitudes, and what
-both draw with trainer's random numbers; affine maps, blurs and the boxes of CutMix: augment_ops.txt.
+"""Writes augment_ops.txt: the operations of torchvision's RandAugment and TrivialAugmentWide, their
+magnitudes, and the results of both with trainer's random numbers; affine maps, blurs, CutMix boxes.
 Needs Pillow and torchvision.
 """
 
@@ -18,8 +18,8 @@ from golden_file import GoldenFile, hash_word
 from philox import philox_blocks
 
 SEED = 17
-STREAM, FIRST_PASS = 3, 0x31000000  # of the draws: tests/input/augment_ops_test.cc, augment.cc
-HASH = 41  # the stream of the images
+STREAM, FIRST_PASS = 3, 0x31000000  # also in tests/input/augment_ops_test.cc and augment.cc
+HASH = 41  # the images' stream of hash_word
 NEAREST, BILINEAR = InterpolationMode.NEAREST, InterpolationMode.BILINEAR
 MAGNITUDES = {"Identity": [0], "ShearX": [0.09, -0.3, 0.99], "ShearY": [0.15, -0.66],
               "TranslateX": [3.4, -7.9], "TranslateY": [2.2, -1.3],
@@ -30,7 +30,7 @@ MAGNITUDES = {"Identity": [0], "ShearX": [0.09, -0.3, 0.99], "ShearY": [0.15, -0
 
 
 def image_of(channels, height, width, low=0, levels=256):
-    """(H, W, RGB) or (H, W) of the bytes low, ..., low + levels - 1; blue is the first plane."""
+    """Returns bytes in [low, low + levels) as (H, W, RGB) or (H, W); blue is the first plane."""
     words = hash_word(HASH, np.arange(channels * height * width, dtype=np.uint64))
     planes = (low + (words >> np.uint64(8)) % np.uint64(levels)).reshape(channels, height, width)
     planes = planes.astype(np.uint8)
@@ -43,7 +43,7 @@ def planes_of(image):
 
 
 class Case:
-    """A case whose input both sides make."""
+    """A case whose input both this script and the test generate."""
 
     def __init__(self, out, name, shape, low=0, levels=256):
         out.case(name)
@@ -86,7 +86,7 @@ def write_magnitudes(out):
 
 
 def drawn(made, image, number, words_per_operation):
-    """What `made` makes of the image with trainer's random words; an operation takes so many."""
+    """Returns made(image) with trainer's random words, `words_per_operation` for each operation."""
     blocks = [philox_blocks(SEED, STREAM, FIRST_PASS + i, [number])[0] for i in range(4)]
     words = [int(word) for block in blocks for word in block]
     taken = [0, 0]  # operations, words of this operation
@@ -96,7 +96,7 @@ def drawn(made, image, number, words_per_operation):
             taken[:] = [taken[0] + 1, 0]
         place = (taken[0] - 1) * words_per_operation + taken[1]
         if high == 2:
-            place = taken[0] * words_per_operation - 1  # the sign is the last one
+            place = taken[0] * words_per_operation - 1  # the sign is the operation's last word
         taken[1] += 1
         return torch.tensor([words[place] * high >> 32], dtype=dtype)
 

@@ -1,7 +1,7 @@
 """Twenty SGD iterations of the nets for ImageNet: the modules of scripts/peer_nets.py, float64.
 
-Like nets.py, but trainer's own random numbers crop and mirror the records of 256 x 256 and drop
-values. The stored sums of a BatchNorm are compared as well.
+Like nets.py, but trainer's own random numbers crop and mirror the records of 256 x 256 and choose
+the dropped values. The stored sums of a BatchNorm are compared as well.
 """
 
 import pathlib
@@ -22,7 +22,7 @@ MEAN = (104, 117, 123)
 
 
 class PhiloxDropout(nn.Module):
-    """The Dropout layer `name`; its passes are counted."""
+    """The Dropout layer `name`. It counts its passes, which select the random numbers."""
 
     def __init__(self, name, ratio):
         super().__init__()
@@ -37,9 +37,9 @@ class PhiloxDropout(nn.Module):
 class PeerCase(Case):
     """A net of PEERS.
 
-    In front of a normalisation the size of weights changes nothing but the rate: `free` bounds
-    them. `gain`: the center and the bound of what a normalisation multiplies by. `last` bounds the
-    weights of the last layer: the smaller they are, the less all others move beside it.
+    `free` bounds the weights before a normalisation, whose scale only changes their effective rate.
+    `gain` is the center and the bound of a normalisation's factors. `last` bounds the weights of
+    the last layer: the smaller they are, the less all other weights move.
     """
 
     def __init__(self, name, scale=1.0, mean=MEAN, free=1, gain=(0, 1), last=None, **solver):
@@ -69,7 +69,7 @@ class PeerCase(Case):
                 self.learn(param, *next(multipliers), bound=bound, center=center)
 
     def keep_statistics(self, module):
-        """Caffe stores sums, in which a batch weighs 0.999 times the next, and the sum of 1."""
+        """Stores Caffe's sums, in which a batch weighs 0.999 times the next, and the sum of 1."""
         module.running_var.zero_()
         for average in (module.running_mean, module.running_var):
             self.stored.append((lambda average=average: average / module.momentum, 0, 0))
@@ -88,12 +88,12 @@ class PeerCase(Case):
         return torch.tensor(labels), images
 
 
-# Rates are such that a loss moves by much more than what one ReLU that turns in the seventh digit
-# makes of it in twenty iterations; the decay such that its multipliers show in the weights.
+# With these rates the losses change much more in twenty iterations than a ReLU that flips because
+# of float32 rounding can change them. The decay is large enough for its multipliers to matter.
 CASES = {
     "alexnet": {"scale": 0.02, "base_lr": 4e-5, "weight_decay": 0.05},
     "googlenet": {"scale": 0.02, "base_lr": 2e-3, "weight_decay": 0.05},
-    # In normalised nets of random weights a gradient in float is right to a hundredth only.
+    # In normalised nets with random weights, float32 gradients are only accurate to one percent.
     "resnet50": {"base_lr": 2e-6, "weight_decay": 1},
     "mobilenet_v2": {"scale": 0.017, "mean": (103.94, 116.78, 123.68), "free": 30, "gain": (1, 0.5),
                      "last": 0.01, "base_lr": 4e-5, "weight_decay": 1},

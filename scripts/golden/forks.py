@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from golden_file import GoldenFile, hash_weight
 from layers import IMAGE, SEED, case, layer, write_all
 
-MARGIN = 5e-6  # floats must choose as doubles do: no comparison may be closer
+MARGIN = 5e-6  # no comparison may be closer, so that floats decide as doubles do
 
 
 def moved():
@@ -28,12 +28,12 @@ def moved():
         parts = x.reshape(n, c, h // s, s, w // s, s).permute(0, 3, 5, 1, 2, 4)
         return parts.reshape(n, c * s * s, h // s, w // s)
 
-    def pixels(x, s):  # back
+    def pixels(x, s):  # the inverse
         n, c, h, w = x.shape
         parts = x.reshape(n, s, s, c // s // s, h, w).permute(0, 3, 4, 1, 5, 2)
         return parts.reshape(n, c // s // s, h * s, w * s)
 
-    def reorg(x, s):  # as the published weights have it
+    def reorg(x, s):  # the element order of the published weights
         n, c, h, w = x.shape
         wide = squares(x.reshape(n, c // s // s, h * s, w * s), s)
         return wide.reshape(n, c * s * s, h // s, w // s)
@@ -100,7 +100,7 @@ def depthwise():
 
 def prior_boxes(h, w, image, mins, maxs=(), ratios=(), flip=True, clip=False, variance=(0.1,) * 4,
                 step=None, offset=0.5):
-    """(1, 2, h * w * boxes * 4); image and step: (height, width) in pixels."""
+    """Returns (1, 2, h * w * boxes * 4). `image` and `step` are (height, width) in pixels."""
     step = step or (image[0] / h, image[1] / w)
     shapes = []
     for i, low in enumerate(map(int, mins)):
@@ -168,7 +168,7 @@ def above(a, b, what):
 
 
 def suppress(boxes, scores, least, top_k, threshold, eta):
-    """The numbers of the boxes that stay, the surest first."""
+    """Returns the indices of the kept boxes, by descending score."""
     order = [i for i in range(len(scores)) if least is None or above(scores[i], least, "score")]
     order = sorted(order, key=lambda i: -scores[i])
     for a, b in zip(order, order[1:]):
@@ -184,7 +184,7 @@ def suppress(boxes, scores, least, top_k, threshold, eta):
 
 def detect(locations, confidences, priors, classes, share=True, background=0, code="CORNER",
            encoded=False, keep=None, least=None, top_k=None, threshold=0.3, eta=1):
-    """(1, 1, K, 7) of arrays in the shapes of the layer's bottoms."""
+    """Returns the output (1, 1, K, 7) for arrays in the shapes of the layer's bottoms."""
     corners, variances = priors[0].reshape(2, -1, 4)
     rows = []
     for item in range(len(locations)):

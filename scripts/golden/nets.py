@@ -26,11 +26,11 @@ class Case:
         self.solver = {"base_lr": 0.01, "gamma": 0.05, "power": 0.75, "momentum": 0.9,
                        "weight_decay": 0.0005} | solver
         self.stored = []  # (values, bound and center at the start), in the net's order
-        self.params, self.lr_mult, self.decay_mult = [], [], []  # those that are learned
+        self.params, self.lr_mult, self.decay_mult = [], [], []  # of the learned parameters
         self.loss_weights, self.extra = {}, {}  # further numbers for the test
 
     def layer(self, *shapes, lr=(1, 2), decay=(1, 1)):
-        """The parameters of one layer. Weights by default within xavier's bound."""
+        """Adds the parameters of one layer, with weights within xavier's bound."""
         for i, shape in enumerate(shapes):
             value = torch.empty(shape, dtype=torch.float64, requires_grad=True)
             self.learn(value, lr[i], decay[i])
@@ -50,12 +50,12 @@ class Case:
         self.decay_mult.append(decay_mult)
 
     def data(self, indices):
-        """Labels and transformed images."""
+        """Returns labels and transformed images."""
         labels, data = hash_images(indices, self.image, self.classes)
         return torch.tensor(labels), torch.tensor((data - self.mean) * self.scale)
 
     def train(self):
-        """Losses before each update; v = momentum * v + rate * g, w = w - v, with L2 in g."""
+        """Returns the loss before each update: v = momentum * v + rate * g, w = w - v, L2 in g."""
         s, losses = self.solver, []
         history = [torch.zeros_like(p) for p in self.params]
         for iteration in range(ITERATIONS):
@@ -131,8 +131,8 @@ def cifar10_convolutions(p, x, norm):
 
 
 def cifar10_case(name, forward):
-    # With pixels as large as the shipped file's, one ReLU that turns in the seventh digit moves the
-    # losses after it by 1e-3. So the test scales them and learns slowly.
+    # With pixels as large as in the shipped file, one ReLU that flips because of float32 rounding
+    # changes later losses by 1e-3. So the test scales the pixels and learns slowly.
     case = Case(name, forward, (3, 32, 32), 10, 10, scale=0.01, mean=True, base_lr=0.002,
                 weight_decay=0.004)
     case.layer((32, 3, 5, 5), (32,))
@@ -160,7 +160,7 @@ def cifar10_full():
 
 
 def autoencoder():
-    """Both losses count here; the shipped file gives the second the weight 0."""
+    """Both losses count here, although the shipped file gives the second one the weight 0."""
     def forward(case, x, _):
         p, data = case.params, x.flatten(1)
         h = data
@@ -180,7 +180,7 @@ def autoencoder():
 
 
 def siamese():
-    """Pairs of digits as the two channels of one image; label 1: the same digit."""
+    """Reads pairs of digits as the two channels of one image. Label 1 means the same digit."""
     def forward(case, x, same):
         def point(image):
             return F.linear(lenet_features(case.params, image), case.params[8], case.params[9])
@@ -188,7 +188,7 @@ def siamese():
         square = (point(x[:, :1]) - point(x[:, 1:])).square().sum(1)
         distance = square.detach().sqrt()
         gap = (1 - distance).clamp(min=0)
-        # Its value is gap^2; its gradient is Caffe's, in which a small number keeps the quotient
+        # Its value is gap^2. Its gradient is Caffe's, which divides by distance + 1e-4 to stay
         # finite.
         pull = -gap / (distance + 1e-4) * square
         apart = pull + (gap.square() - pull).detach()

@@ -75,7 +75,7 @@ def check_against_torch():
     x, h, c = torch.randn(T, N, D), torch.randn(1, N, H), torch.randn(1, N, H)
     on = torch.ones(T, N)
     net = torch.nn.LSTM(D, H)
-    order = lambda w: torch.cat([w.chunk(4)[k] for k in (0, 1, 3, 2)])  # theirs: i, f, g, o
+    order = lambda w: torch.cat([w.chunk(4)[k] for k in (0, 1, 3, 2)])  # PyTorch: i, f, g, o
     wx, wh, bx, bh = [order(p.detach()) for p in net.parameters()]
     y, (h_end, c_end) = net(x, (h, c))
     ours = lstm(x, on, None, h[0], c[0], [wx, bx + bh, wh])

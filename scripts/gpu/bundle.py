@@ -25,22 +25,22 @@ class Bundle:
         self.stored = losses.read(root / "scripts/gpu/losses.txt")
         self.data = Data(self.trainer, folder)
         self.rates = {}  # (net, mode): images/s from memory, as the step `speed` measured them
-        self.peers = None  # PyTorch's, while they are kept
+        self.peers = None  # PyTorch's processes, while they run
         self.cifar10 = args.cifar10
         self.python = None if args.python == "none" else args.python
-        self.put_result = lambda name, text: None  # writes a file beside the report's
-        # The program looks there for the cuDNN and cuBLAS that PyTorch uses.
+        self.put_result = lambda name, text: None  # writes a file to the report's folder
+        # The program looks for PyTorch's cuDNN and cuBLAS there.
         os.environ["VIRTUAL_ENV"] = prefix_of(self.python)
-        # Private caches: other programs do not use what is measured or compiled here.
+        # Private caches, so that other programs do not use what is measured or compiled here.
         os.environ["XDG_CACHE_HOME"] = str(folder / "cache")
         os.environ["TORCHINDUCTOR_CACHE_DIR"] = str(folder / "inductor")
         os.environ["TRITON_CACHE_DIR"] = str(folder / "triton")
 
     @functools.cached_property
     def query(self):
-        """What the program tells of this machine; {} if it fails. The first use starts the program
+        """The report of `trainer device_query`; {} if it fails. The first use starts the program
         and may take long, so it must be within a step."""
-        self.__dict__["query"] = {}  # stays if the step is ended meanwhile
+        self.__dict__["query"] = {}  # remains if the step is ended during the query
         try:
             done = children.run([self.trainer, "device_query", "--json"], 20)
             return json.loads(done.stdout) if done.returncode == 0 else {}
@@ -56,11 +56,11 @@ class Bundle:
         return self.query.get("gpus", [])
 
     def may_run(self, needs):
-        """Whether a step with these needs can run here, as far as is known."""
+        """Returns whether a step with these needs may run here; True before the first query."""
         return "query" not in self.__dict__ or not self.lacks(needs)
 
     def lacks(self, needs):
-        """Why a step with these needs cannot run here, or ''."""
+        """Returns why a step with these needs cannot run here, or ''."""
         if "gpu" in needs and not self.gpus:
             missing = self.query.get("cuda", {}).get("missing", ["trainer device_query failed"])
             return " ".join(missing) or "there is no GPU"
@@ -80,12 +80,12 @@ class Bundle:
         return {**os.environ, "TRAINER_SOURCE_DIR": str(self.root), **more}
 
     def used_memory(self):
-        """Bytes of used GPU memory, or None if the driver does not report them."""
+        """Returns the bytes of used GPU memory, or None if the driver does not report them."""
         return used_memory(self.gpus[0]["pci_bus"]) if self.gpus else None
 
 
 def prefix_of(python):
-    """The folder of the other Python, or of this one if there is no other."""
+    """Returns sys.prefix of `python`, or of this Python if `python` is missing or fails."""
     if python is None or shutil.which(python) is None:
         return sys.prefix
     try:
@@ -96,12 +96,12 @@ def prefix_of(python):
 
 
 def tool(name):
-    """A program of the CUDA toolkit, or None."""
+    """Returns the path of a program of the CUDA toolkit, or None."""
     return shutil.which(name) or shutil.which(name, path="/usr/local/cuda/bin")
 
 
 def roomy_folder(wanted=WANTED_ROOM):
-    """A folder for temporary files: the first with that much room, else the roomiest."""
+    """Returns a folder for temporary files: the first with enough room, else the roomiest."""
     folders = []
     for name in (os.environ.get("TMPDIR"), "/tmp", "/var/tmp", "/dev/shm", os.getcwd()):
         if not name or not os.access(name, os.W_OK | os.X_OK):
@@ -118,7 +118,7 @@ class _Memory(ctypes.Structure):  # nvmlMemory_t
 
 
 def used_memory(pci_bus):
-    """NVML's information about the GPU at this address."""
+    """Returns the used bytes of the GPU at this PCI address from NVML, or None."""
     try:
         nvml = ctypes.CDLL("libnvidia-ml.so.1")
         handle, memory = ctypes.c_void_p(), _Memory()

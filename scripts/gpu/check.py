@@ -17,19 +17,19 @@ from report import Report, Result, verdict
 
 TOTAL_SECONDS = 480
 MARGIN = 10  # seconds at the end in which no step runs
-GRACE = 3    # seconds for a step that kept its time to end its programs
-DRY_FACTOR = 100  # how much slower a busy CPU may emulate a GPU
+GRACE = 3    # extra seconds for a step to end its programs by itself
+DRY_FACTOR = 100  # factor on all times with --dry, because emulation is slow
 LEAST = 4    # the fewest seconds for which a step starts
 
 ENDING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
 class StepIsLate(Exception):
-    """Ends a step that is late, even if it waits."""
+    """Raised by a timer, so that it ends a late step even while it waits."""
 
 
 class Interrupted(BaseException):
-    """A signal asks the run to end; it keeps its results."""
+    """Raised when a signal asks the run to end. The run keeps its results."""
 
 
 def end_step(*_):
@@ -76,8 +76,8 @@ def parse():
 
 
 def time_of(step, later, left):
-    """Seconds for a step with so many left for it and the later ones: its own, and what earlier
-    ones did not need, but for what is the later ones' own."""
+    """Returns the seconds for `step` if `left` remain: its own time plus the time that earlier
+    steps did not need, up to twice its own. It leaves the later steps their own times."""
     spare = left - sum(other.seconds for other in later)
     return max(min(spare, 2 * step.seconds), min(step.seconds, left))
 
@@ -101,7 +101,7 @@ def run_step(step, bundle, seconds, tell=lambda row: None):
         result.cut(f"took more than {late.timeout:.0f} s: not all of it was done")
     except StepIsLate:
         result.cut(f"took more than its {seconds:.0f} s: not all of it was done")
-    except Exception as error:  # a step must not end the others
+    except Exception as error:  # a failed step must not end the run
         result.fail(f"{type(error).__name__}: {error}")
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
@@ -129,7 +129,7 @@ def run_all(args, bundle, report, clock):
 
 
 def tend_peers(bundle, later):
-    """PyTorch's processes compile between the first step and those that measure speed."""
+    """Lets PyTorch's processes compile from the end of the first step until speed is measured."""
     try:
         if not any(other.run in speed.STEPS for other in later):
             if bundle.peers:
@@ -138,7 +138,7 @@ def tend_peers(bundle, later):
             bundle.peers.go_on()
         elif bundle.gpus:
             speed.start_peers(bundle)
-    except Exception as error:  # the steps do without them
+    except Exception as error:  # the steps work without them
         print(f"check: PyTorch: {type(error).__name__}: {error}", flush=True)
 
 

@@ -14,7 +14,7 @@ _lock = threading.Lock()
 
 
 def start(command, outlives_step=False, **options):
-    """A Popen whose whole group end_all() ends, unless it outlives its step."""
+    """Returns a Popen. end_all() ends its process group unless outlives_step."""
     process = subprocess.Popen([str(word) for word in command], text=True, start_new_session=True,
                                **options)
     if not outlives_step:
@@ -24,7 +24,7 @@ def start(command, outlives_step=False, **options):
 
 
 def end(process):
-    """Kills its group, if it is there, and waits for the process."""
+    """Kills the process group, if it still exists, and waits for the process."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)
     process.wait()
@@ -42,7 +42,7 @@ def end_all():
 
 
 def run(command, timeout, **options):
-    """CompletedProcess with stdout and stderr. Throws subprocess.TimeoutExpired."""
+    """Returns a CompletedProcess with stdout and stderr. Throws subprocess.TimeoutExpired."""
     process = start(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                     stderr=subprocess.PIPE, errors="replace", **options)
     try:
@@ -64,7 +64,7 @@ def run_well(command, timeout, **options):
 
 @contextlib.contextmanager
 def threads(count):
-    """A pool whose threads wait for programs. The programs end with the pool."""
+    """Yields a pool whose threads wait for programs. An exception ends the programs."""
     pool = concurrent.futures.ThreadPoolExecutor(max(1, count))
     try:
         yield pool

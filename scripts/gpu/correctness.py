@@ -19,13 +19,13 @@ LOST = re.compile(r"^\s+(/\S+)|=> (\S+)", re.MULTILINE)
 ENDED = re.compile(r"^\[ +(OK|FAILED|SKIPPED) +\] (\S+?)(?:,.*)? \(\d+ ms\)", re.MULTILINE)
 ACCURACY = re.compile(r"Test net output #\d+: accuracy = ([\d.]+)")
 LOOSE = {"f32": 1, "bf16": 10, "f16": 10}
-# The warning of `train` about layers that no library computes.
+# The warning of `train` about layers that neither cuDNN nor cuBLAS computes.
 OWN_KERNELS = re.compile(r"own kernels on the GPU, .*? cuDNN and cuBLAS: (.*?); the first one "
                          r"because of (.*?); 'trainer device_query'")
 
 
 def self_contained(bundle, result, seconds):
-    """Every library that the programs load comes from the bundle, but for the C library's own."""
+    """Checks that the programs load only the bundle's libraries and the C library."""
     ldd = shutil.which("ldd")
     programs = [bundle.trainer, *sorted((bundle.root / "tests").glob("*_test"))]
     for program in programs if ldd else ():
@@ -46,11 +46,11 @@ def device_query(bundle, result, seconds):
                  "a line is longer than 80 columns")
     result.detail("lines", done.stdout.splitlines())
     for missing in bundle.query.get("cuda", {}).get("missing", ()) if bundle.gpus else ():
-        result.fail(missing)  # otherwise its own, slower kernels would replace it
+        result.fail(missing)  # else its own, slower kernels would silently replace the library
 
 
 def refusal(bundle, result, seconds):
-    """Without a GPU, --gpu exits with code 69 and one sentence."""
+    """Checks that --gpu without a GPU exits with code 69 and one error line."""
     done = children.run(Job(bundle.data, "lenet").command(1, ["--gpu=0"]), seconds)
     errors = [line for line in done.stderr.splitlines() if line.startswith("error: ")]
     result.check(done.returncode == 69 and len(errors) == 1, f"{done.returncode}: {done.stderr}")
@@ -63,14 +63,14 @@ def cpu_losses(bundle, result, seconds):
 
 
 def gpu_losses(bundle, result, seconds):
-    """Fifty iterations of five nets in three types against the CPU's in f32."""
+    """Compares the losses of five nets in three types with the CPU's in f32."""
     nets = bundle.small(list(BATCHES), ["lenet"])
     compare_losses(bundle, result, seconds, [(net, mode) for mode in FLAGS for net in nets])
 
 
 def for_each_run(runs, start, finish, fail):
     """Calls finish(net, mode, start(net, mode)) for each run, or fail(text). Several run at once,
-    because such short runs compute most of the time on the host."""
+    because such short runs spend most of their time on the host."""
     with children.threads(min(4, (os.cpu_count() or 2) // 2)) as pool:
         waiting = {pool.submit(start, *key): key for key in runs}
         for done in concurrent.futures.as_completed(waiting):
@@ -84,8 +84,8 @@ def for_each_run(runs, start, finish, fail):
 
 
 def libraries(bundle, result, seconds):
-    """Iterations of five nets in three types by default settings: cuDNN and cuBLAS compute all
-    convolutions and products, in each direction."""
+    """Checks that cuDNN and cuBLAS compute all convolutions and products of five nets in three
+    types with default settings, forward and backward."""
     end = time.monotonic() + seconds
     nets = bundle.small(list(BATCHES), ["lenet"])
     runs = [(net, mode) for mode in FLAGS for net in nets]
@@ -120,7 +120,7 @@ def compare_losses(bundle, result, seconds, runs):
 
 
 def run_shard(bundle, program, shard, timeout):
-    """Returns the output of a part of a program's tests and its exit code; None: out of time."""
+    """Runs a shard of a program's tests. Returns its output and exit code (None: timeout)."""
     shards = SHARDS.get(program, 1)
     out = bundle.folder / f"{program}_{shard}.txt"
     env = bundle.environment(TRAINER_TEST_DEVICE="gpu", GTEST_TOTAL_SHARDS=str(shards),
@@ -138,7 +138,7 @@ def run_shard(bundle, program, shard, timeout):
 
 
 def count_tests(result, name, text, code):
-    """Counts the finished tests, also those of a program that did not finish."""
+    """Counts the finished tests, even if the program did not finish."""
     told = dict((test, verdict) for verdict, test in ENDED.findall(text))
     count = {verdict: sum(found == verdict for found in told.values())
              for verdict in ("OK", "FAILED", "SKIPPED")}
@@ -155,7 +155,7 @@ def count_tests(result, name, text, code):
 
 
 def device_tests(bundle, result, seconds):
-    """The tests of the layers, the backend and what uses them, on the GPU."""
+    """Runs the tests of the backend, the layers, optim, net and the solver on the GPU."""
     end = time.monotonic() + seconds
     shards = [(program, i) for i in range(max(SHARDS.values())) for program in TESTS
               if i < SHARDS.get(program, 1) and (bundle.root / "tests" / program).exists()]
@@ -168,16 +168,16 @@ def device_tests(bundle, result, seconds):
 
 
 def sanitizer_flags(help_text):
-    """Flags of compute-sanitizer: kernels of libraries are not checked, and calls that the program
-    expects to fail are not reported. `help_text` is what --help prints: older versions have another
-    name for the filter, or no reports of calls."""
+    """Returns flags of compute-sanitizer that skip the libraries' kernels and do not report API
+    errors, because the program expects some. `help_text` is the output of --help: older versions
+    have another name for the filter, or do not report API errors."""
     name = "--kernel-regex" if "kernel-regex" in help_text else "--filter"
     calls = ["--report-api-errors", "no"] if "report-api-errors" in help_text else []
     return ["--error-exitcode=99", name, "kns=trainer", *calls]
 
 
 def sanitized(bundle, result, seconds):
-    """Iterations of LeNet under memcheck, sums under racecheck and synccheck."""
+    """Runs LeNet under memcheck, and tests of sums under racecheck and synccheck."""
     sums = [bundle.root / "tests/backend_test", "--gtest_filter=*Sums*:*Reduce*"]
     lenet = Job(bundle.data, "lenet", "_checked").command(3, ["--gpu=0", "--deterministic"])
     runs = {"memcheck": lenet, "racecheck": sums, "synccheck": sums}
@@ -203,8 +203,8 @@ def sanitized(bundle, result, seconds):
 
 
 def cifar10_sets(bundle):
-    """(training set, test set, mean, test images): the given images, or digits with a small training
-    set, so that some answers are wrong."""
+    """Returns (training set, test set, mean, test images): the given images, or digits with a
+    training set so small that some answers are wrong."""
     if bundle.cifar10 is None:
         folder = bundle.data.digits(*bundle.small((2000, 5000), (200, 100)))
         sets, tests = [folder / "train_lmdb", folder / "test_lmdb"], bundle.small(5000, 100)
@@ -220,7 +220,7 @@ def cifar10_sets(bundle):
 
 
 def accuracy(bundle, result, seconds):
-    """cifar10_quick by its own solver in three types, of several seeds: the means agree."""
+    """Checks that cifar10_quick's mean accuracy over several seeds agrees in three types."""
     end = time.monotonic() + seconds
     train, test, mean, tests = cifar10_sets(bundle)
     batch = bundle.small(100, 4)

@@ -11,13 +11,13 @@ from speed import FLAGS
 
 
 def saving(bundle, job, iterations, flags, prefix):
-    """A command that saves half-way and at the end."""
+    """Returns a command that saves half-way and at the end."""
     return [*job.command(iterations, flags), "--set", f"snapshot_prefix={prefix}", "--set",
             "snapshot_after_train=true", "--set", f"snapshot={iterations // 2}"]
 
 
 def weights_after(bundle, name, iterations, flags, end):
-    """The bytes of LeNet's weights after some iterations."""
+    """Returns the bytes of LeNet's weights after some iterations."""
     job = Job(bundle.data, "lenet", f"_{name}")
     children.run_well(saving(bundle, job, iterations, flags, job.folder / "net"),
                       end - time.monotonic())
@@ -25,8 +25,7 @@ def weights_after(bundle, name, iterations, flags, end):
 
 
 def repeats(bundle, result, seconds):
-    """--deterministic repeats and resumes bit for bit, and computes the same without
-    recorded passes."""
+    """Checks that --deterministic repeats and resumes bit for bit, also without CUDA graphs."""
     end, count = time.monotonic() + seconds, bundle.small(20, 4)
     flags = ["--gpu=0", "--deterministic"]
     state = bundle.folder / f"lenet_once/net_iter_{count // 2}.solverstate"
@@ -42,7 +41,7 @@ def repeats(bundle, result, seconds):
 
 
 def other_device(bundle, result, seconds):
-    """A snapshot of the GPU in f16 resumes on the CPU in f32, and the reverse."""
+    """Checks that a snapshot of the GPU in f16 resumes on the CPU in f32, and the reverse."""
     end, count = time.monotonic() + seconds, bundle.small(20, 4)
     sides = {"gpu": ["--gpu=0", *FLAGS["f16"]], "cpu": []}
     for first, then in (("gpu", "cpu"), ("cpu", "gpu")):
@@ -60,7 +59,7 @@ def other_device(bundle, result, seconds):
 
 
 def two_gpus(bundle, result, seconds):
-    """LeNet on two GPUs, by NCCL and by the host: halves of a batch learn what one GPU learns."""
+    """Checks that LeNet on two GPUs, by NCCL and by the host, has the losses of one GPU."""
     end, job = time.monotonic() + seconds, Job(bundle.data, "lenet", "_two")
     count = bundle.small(20, 3)
     one = job.losses(count, ["--gpu=0", "--deterministic"], seconds)
@@ -74,7 +73,7 @@ def two_gpus(bundle, result, seconds):
 
 
 def stops(bundle, result, seconds):
-    """SIGTERM saves and exits with code 75."""
+    """Checks that SIGTERM saves and exits with code 75."""
     job = Job(bundle.data, "lenet", "_stopped")
     command = [*job.command(1000000, ["--gpu=0"]), "--set", "snapshot_after_train=true"]
     process = children.start(command, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE)
@@ -91,7 +90,7 @@ def stops(bundle, result, seconds):
 
 
 def faults(bundle, result, seconds):
-    """An error exits with its code and one sentence, and leaves no snapshot."""
+    """Checks that errors exit with their code and one line, and do not leave a snapshot."""
     huge, few = bundle.small(2000000, 200000), "layer[ip2].inner_product_param.num_output=3"
     cases = {"a GPU that is not there": (69, ["--gpu=63"]),
              "labels that no output has": (65, ["--set", few]),

@@ -12,8 +12,8 @@ SMALL_ROW = next(row for row in ROWS if row.net == "cifar10_quick")
 
 
 def fed(bundle, result, seconds):
-    """ResNet-50 from an LMDB of pixels and from JPEG files, which the host decodes, against a
-    batch that stays on the GPU."""
+    """Compares ResNet-50's speed on an LMDB of pixels and on JPEG files, which the host decodes,
+    with its speed on a batch that stays on the GPU."""
     end = time.monotonic() + seconds
     row = bundle.small(ROWS[0], SMALL_ROW)
     count, size = bundle.small((RECORDS, 256), (4, 32))
@@ -34,7 +34,7 @@ def fed(bundle, result, seconds):
 
 
 def filling(bundle, result, seconds):
-    """Algorithms are measured once, the driver tells of the GPU, plans hold; the largest batch."""
+    """Checks that algorithms are measured once, the driver's readings, plans and find-batch."""
     end = time.monotonic() + seconds
     measured_once(bundle, result, end)
     driver_tells(bundle, result, end)
@@ -74,7 +74,7 @@ def driver_tells(bundle, result, end):
 
 
 def plans(bundle, result, end):
-    """Compares what `plan --gpu` prints without the GPU with what it prints with it."""
+    """Compares the bytes that `plan --gpu` prints without the GPU and with the GPU."""
     job = Job(bundle.data, bundle.small("resnet50", "cifar10_quick"), "_planned")
     texts = [children.run_well([bundle.trainer, "plan", f"--solver={job.solver}", "--json", flag],
                                left(end)) for flag in ("--gpu=80GiB", "--gpu=0")]

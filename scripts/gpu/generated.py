@@ -11,9 +11,9 @@ import re
 
 import children
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]  # of the source tree, or of the bundle
+ROOT = pathlib.Path(__file__).resolve().parents[2]  # the root of the source tree or of the bundle
 LOSS_LINE = re.compile(r"Iteration (\d+)\b.*?, loss = ([-+.\w]+)")
-# Images per iteration, small enough for a CPU, and a rate at which noise can be learned from.
+# Batch sizes small enough for a CPU, and learning rates at which the nets learn from noise.
 BATCHES = {"lenet": 64, "cifar10_quick": 100, "caffenet": 8, "googlenet": 4, "resnet50": 8}
 RATES = {"lenet": 0.01, "cifar10_quick": 0.0003, "caffenet": 0.0003, "googlenet": 0.0001,
          "resnet50": 0.00001}
@@ -28,7 +28,7 @@ random_seed: 1 snapshot_prefix: "{folder}/net"
 
 
 class Data:
-    """Data sets in a folder for temporary files. Not for several threads before a set is made."""
+    """Data sets in a temporary folder. Creating the same set is not safe from several threads."""
 
     def __init__(self, trainer, folder):
         self.trainer, self.folder = trainer, pathlib.Path(folder)
@@ -37,7 +37,7 @@ class Data:
         children.run_well([self.trainer, "dataset", *words], seconds)
 
     def noise(self, side, classes):
-        """An LMDB of noise on one colour per class, and its mean; the same bytes everywhere."""
+        """Makes an LMDB of noise on one colour per class, and its mean, the same everywhere."""
         root = self.folder / f"images{side}"
         if (root / "mean.binaryproto").exists():
             return root
@@ -63,7 +63,7 @@ class Data:
         return root
 
     def enlarged(self, name, count, side, size, flags=()):
-        """An LMDB of size x size pictures with labels below 10, scaled from side x side noise."""
+        """Makes an LMDB of size x size images of ten classes, scaled from side x side noise."""
         root = self.folder / name
         if (root / "lmdb").exists():
             return root / "lmdb"
@@ -79,16 +79,16 @@ class Data:
         return root / "lmdb"
 
     def pixels(self, count, size):
-        """Pixels, each picture of one colour: what DummyData's constant is, as records."""
+        """Makes records of pixels, each image of one colour, like DummyData's constant."""
         return self.enlarged("pixels", count, 1, size)
 
     def jpegs(self, count, size):
-        """JPEG files, of as many bytes as photographs: of 256 x 256 some 20 KB."""
+        """Makes JPEG files as large as photographs: about 20 KB for 256 x 256."""
         return self.enlarged("jpegs", count, size // 5, size, ("--encoded", "--encode_type=jpg"))
 
 
 def with_source(text, source, batch, mean=None):
-    """A net's text with another database and batch."""
+    """Returns a net's text with another database and batch."""
     text = re.sub(r'source: "[^"]*"', f'source: "{source}"', text)
     if mean is not None:
         text = re.sub(r'mean_file: "[^"]*"', f'mean_file: "{mean}"', text)
@@ -100,7 +100,7 @@ def model(name):
 
 
 class Job:
-    """A net of models/ with generated data. Jobs that run at once need other tags."""
+    """A net of models/ with generated data. Jobs that run at the same time need different tags."""
 
     def __init__(self, data, name, tag=""):
         self.trainer, self.name = data.trainer, name
@@ -125,7 +125,7 @@ class Job:
         return [self.trainer, "train", f"--solver={self.solver}", *flags]
 
     def losses(self, iterations, flags=(), timeout=None):
-        """The loss of each iteration, as the log has it."""
+        """Returns the loss of each iteration from the log."""
         text = children.run_well(self.command(iterations, flags), timeout)
         found = {int(n): float(loss) for n, loss in LOSS_LINE.findall(text)}
         return [found[i] for i in range(iterations) if i in found]

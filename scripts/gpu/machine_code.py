@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Bounds the machine code that nvcc makes of kernels that memory should limit: counts its
-instructions. Fails if a bound is broken, or nvcc warns.
+"""Checks instruction counts of kernels that should be memory-bound in nvcc's machine code. Fails if
+a count is out of its bound, or if nvcc warns.
 
     scripts/gpu/machine_code.py --proto=build/ci/proto [--arch=80,90a] [--all] [FILE...]
 
@@ -34,18 +34,18 @@ class Bound:
     """Bounds for the kernels of a file whose readable name contains `kernel`."""
     kernel: str
     least_loads: int = 0     # loads from global memory before the first store
-    most_divisions: int = 0  # reciprocals and calls, by which the machine divides
+    most_divisions: int = 0  # reciprocals, and calls of routines that compute one
     most_instructions: int = 1000
     most_registers: int = 64
     most_local: int = 0      # accesses to local memory
     most_inner_divisions: int = 0
-    least_overlap: int = 0   # loads that wait at once
+    least_overlap: int = 0   # loads in flight at once
 
 
 BOUNDS = {
     "src/backend/cuda/kernels/attention.cc": (
-        # Only a block's tile is divided, and a row by its sum at the end. A thread keeps 16 scores
-        # and up to 64 sums, so that few blocks fit a multiprocessor.
+        # Divides only to find a block's tile and, at the end, a row by its sum. A thread keeps 16
+        # scores and up to 64 sums in registers, so few blocks fit a multiprocessor.
         Bound("AttentionForwardKernel<64>", 12, 17, 1900, 80),
         Bound("AttentionForwardKernel<128>", 16, 17, 2020, 128),
         Bound("AttentionKeyGradientKernel<64>", 32, 4, 2190, 128),
@@ -53,7 +53,7 @@ BOUNDS = {
         Bound("AttentionQueryGradientKernel", 28, 4, 2070, 128),
         Bound("RowsKernel<trainer::cuda::HeadDots", 32, 5, 500)),
     "src/backend/cuda/kernels/batch_norm.cc": (
-        # Only a chunk's place is divided, and the channel's sums at the end.
+        # Divides only to find a chunk's position and, at the end, the channel's sums.
         Bound("JoinChunksKernel<trainer::MomentsFromOrigin<float>", 12, 16, 1200,
               most_inner_divisions=8),
         Bound("MapPixelsKernel<4, float, trainer::InputGradient<trainer::MaskedByInput", 20, 2, 450,
@@ -61,15 +61,15 @@ BOUNDS = {
         Bound("SumChunksKernel<4, trainer::GradientSums<trainer::MaskedByInput<float", 20, 12, 950,
               96, most_inner_divisions=1)),
     "src/backend/cuda/kernels/lrn.cc": (
-        # The number of tiles is divided once. A thread of the forward pass reads two groups of four
-        # channels, 16 bytes each, and one of the backward pass as many of x and of dy.
+        # Divides once, the number of tiles. In the forward pass a thread reads two groups of four
+        # channels, 16 bytes each; in the backward pass two groups each from x and from dy.
         Bound("LrnForwardGroupsKernel<float, trainer::UsualPower", 2, 3, 520, least_overlap=2),
         Bound("LrnBackwardGroupsKernel<float, trainer::UsualPower", 4, 3, 710, least_overlap=4),
         Bound("LrnForwardKernel<float, trainer::UsualPower>", 16, 3, 620, least_overlap=4),
         Bound("LrnBackwardKernel<float, trainer::UsualPower>", 32, 3, 1110, least_overlap=4),
         Bound("LrnForwardKernel", 16, 6), Bound("LrnBackwardKernel", 32, 23, 1780)),
     "src/backend/cuda/kernels/pool.cc": (
-        # A row of pixels is divided by the height once. The gradient of 2 x 2 windows reads one dy
+        # Divides once, a row of pixels by the height. The gradient of 2 x 2 windows reads one dy
         # and one tap for each element.
         Bound("FixedMaxAndTap<float, 4, 2, 2>", 4, 3, 370, least_overlap=4),
         Bound("FixedMaxAndTap<float, 2, 3, 2>", 9, 3, 450, least_overlap=4),
@@ -78,7 +78,7 @@ BOUNDS = {
         Bound("FixedMaxAndTap", 4, 3, 600, least_overlap=4),
         Bound("FixedMaxGradient", 2, 3, 600, least_overlap=2)),
     "src/backend/cuda/kernels/softmax.cc": (
-        # A row is divided by its sum, and a thread finds its row.
+        # Divides a row by its sum, and to find a thread's row.
         Bound("RowsKernel<trainer::SoftmaxRow<", 32, 9, 800, least_overlap=4),
         Bound("RowsKernel<trainer::SoftmaxGradientRow<", 64, 3, 710, least_overlap=8),
         Bound("RowOfThread<trainer::Softmax", 32, 9, 1070, least_overlap=2)),
@@ -86,7 +86,7 @@ BOUNDS = {
         Bound("ConvertFour<float, trainer::BFloat16>", 1, 0, 150),
         Bound("ConvertFour<trainer::BFloat16, float>", 1, 0, 150)),
     "src/backend/cuda/ops_sums.cc": (
-        # Only the place of a block's chunk is divided, here and below.
+        # Divides only to find the position of a block's chunk, here and below.
         Bound("LongSumsKernel<trainer::cuda::ProductTerms<float>", 8, 5, 1200),),
     "src/layers/activation/dropout.cc": (
         # A thread draws while it reads its four neighbours.
@@ -98,7 +98,7 @@ BOUNDS = {
         Bound("FourChannelsKernel<1, trainer::PReluForward, float", 4, 1, 130),
         Bound("FourChannelsKernel<1, trainer::PReluBackward, float", 6, 1, 140)),
     "src/layers/activation/relu.cc": (
-        # In f32 a thread divides once to unroll the loop over what is not aligned. In 16 bits one
+        # In f32 a thread divides once to unroll the loop over unaligned elements. In 16 bits one
         # instruction rounds two numbers.
         Bound("MapIndexedKernel<trainer::map_internal::WithoutIndex<trainer::Rectify>, float", 2, 3,
               360, least_overlap=4),
@@ -107,33 +107,33 @@ BOUNDS = {
         Bound("WithoutIndex<trainer::ReluBackward>, trainer::", 4, 0, 470, least_overlap=8),
         Bound("WithoutIndex<trainer::ReluBackward>, float", 4, 3, 830, least_overlap=8)),
     "src/layers/conv/embed.cc": (
-        # Only images divide, and a block does to find its row.
+        # Divides only for images, and once in a block to find its row.
         Bound("IndexAddKernel<trainer::VectorGradients", 8, 52, 2150,
               most_inner_divisions=16),),
     "src/layers/detection/ps_roi_pooling.cc": (
-        # A cell's bounds and its mean are divided; a pixel's place is divided once for all cells.
+        # Divides for a cell's bounds and its mean, and once for a pixel's position in all cells.
         Bound("RowsKernel<trainer::AddToPixels", 8, 40, 1120, most_inner_divisions=8),),
     "src/layers/detection/roi_pooling.cc": (
         Bound("RowsKernel<trainer::AddToWinners", 8, 18, 880),),
     "src/layers/shared/broadcast.cc": (
-        # The place of a small element is divided, too, once for all its repetitions.
+        # Also divides to find a small element's position, once for all its repetitions.
         Bound("LongSumsKernel<trainer::RepetitionTerms<float, std::integral_constant<bool, true>",
               8, 40, 1400, most_inner_divisions=16),
         Bound("ScaleShiftAll>, float", 2, 0, 450),
         Bound("FourChannelsKernel<1, trainer::TimesFirst, float", 4, 1, 115),
         Bound("FourChannelsKernel<2, trainer::TimesFirstPlusSecond, float", 6, 1, 125)),
     "src/layers/norm/group_norm.cc": (
-        # Only tensors whose channels are not neighbours divide, here and in mvn.cc.
+        # Divides only for tensors whose channels are not adjacent, here and in mvn.cc.
         Bound("PartSumsKernel<trainer::Along<float>", 16, 11, 680, most_inner_divisions=8),
         Bound("MapPixelsKernel<float, trainer::Apply<float>", 16, 17, 1000,
               most_inner_divisions=14),
         Bound("MapPixelsKernel<float, trainer::InputGradient<float>", 20, 17, 1160, 96,
               most_inner_divisions=14)),
     "src/layers/norm/layer_norm.cc": (
-        # A row is divided by its length and its deviation, and a warp finds its row.
+        # Divides a row by its length and its deviation, and to find a warp's row.
         Bound("RowsKernel<trainer::LayerNormStandardize<", 32, 11, 1430, least_overlap=8),
         Bound("RowsKernel<trainer::LayerNormInputGradient<", 32, 9, 1950, least_overlap=2),
-        # Only the place of a block's chunk is divided.
+        # Divides only to find the position of a block's chunk.
         Bound("NeighbourSumsKernel<trainer::LayerNormParamTerms<float>", 8, 3, 750),
         Bound("LongSumsKernel<trainer::LayerNormParamTerms<float>", 8, 5, 800)),
     "src/layers/norm/mvn.cc": (
@@ -144,10 +144,10 @@ BOUNDS = {
         Bound("UpdateKernel<trainer::AddScaled", 8, 0, 100),
         Bound("UpdateKernel<trainer::Subtract", 8, 0, 110)),
     "src/optim/rules/adam.cc": (
-        # See sgd.cc; the rule itself divides, too.
+        # See sgd.cc; the rule itself also divides.
         Bound("MultiTensorApplyKernel", 8, 39, 1620, 80, most_inner_divisions=8),),
     "src/optim/rules/sgd.cc": (
-        # A weight with a copy in another order divides to find its place there.
+        # Divides to find an element's position in a copy of the weight in another order.
         Bound("MultiTensorApplyKernel", 8, 25, 1390, 80, most_inner_divisions=4),),
     "src/optim/tree_accumulator.cc": (
         Bound("UpdateKernel<trainer::AddBefore", 8, 0, 95),),
@@ -155,7 +155,7 @@ BOUNDS = {
 
 
 def kernels_of(text, usage):
-    """{mangled name: Counts} of what cuobjdump prints with -sass and with -res-usage."""
+    """Returns {mangled name: Counts} from the output of cuobjdump -sass and -res-usage."""
     found = {name: sass.count(code) for name, code in sass.functions(text).items()}
     for name, registers in USAGE.findall(usage):
         if name in found:
@@ -190,7 +190,7 @@ def readable(names):
 
 
 def compiled(nvcc, cuobjdump, file, arch, proto):
-    """({readable name: Counts} of a file's kernels, nvcc's warnings)."""
+    """Returns {readable name: Counts} of a file's kernels, and nvcc's warnings."""
     with tempfile.TemporaryDirectory() as folder:
         cubin = f"{folder}/code.cubin"
         done = subprocess.run(

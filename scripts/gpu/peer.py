@@ -4,10 +4,10 @@
     peer.py --net=resnet50 --mode=f16 --batch=256 [--compile=default] [--device=cuda]
 
 Makes the module of scripts/peer_nets.py in channels_last with fused SGD, compiles it, trains a few
-steps and then writes {"ready": ...}. On the line "quiet" of the standard input, when no other
-program uses the GPU, it lets cuDNN measure and choose its algorithms (cudnn.benchmark). For a line
-with a number of seconds it trains about that long and answers {"ms": per step, ...}. bf16 and f16
-use autocast, f16 also a GradScaler, and f32 has no TF32. If the compiler fails, it continues
+steps and then writes {"ready": ...}. When it reads the line "quiet", after which no other program
+uses the GPU, it lets cuDNN measure and choose its algorithms (cudnn.benchmark). For a line with a
+number of seconds it trains about that long and answers {"ms": per step, ...}. bf16 and f16 use
+autocast, f16 also a GradScaler, and f32 does not use TF32. If the compiler fails, it continues
 without it and says so. The batch equals trainer's DummyData, 0.5 everywhere, because the clock of
 some GPUs depends on the bits that change.
 """
@@ -49,23 +49,23 @@ class Peer:
             return self.module(data, label)
 
     def compile(self):
-        """Compiles and tries it; after a failure all is as before."""
+        """Compiles the loss and tries it. After a failure the loss is not compiled."""
         begin = time.monotonic()
         try:
-            if self.how == "aot_eager":  # only the compiler's front end, if seconds count
+            if self.how == "aot_eager":  # only the compiler's front end, which is faster
                 self.loss = torch.compile(self.plain_loss, backend=self.how)
             else:
                 self.loss = torch.compile(self.plain_loss, mode=self.how)
             self.train(2)
             self.setting = f"compile, {self.how}, {time.monotonic() - begin:.0f} s"
-        except Exception as error:  # of the compiler, or of what it needs
+        except Exception as error:  # of the compiler, or of a program that it needs
             self.loss = self.plain_loss
             lines = str(error).strip().splitlines() or [""]
             self.setting = f"eager: no compile, {type(error).__name__}: {lines[0][:200]}"
 
     def quiet(self):
-        """Algorithms are chosen by measuring. What a CUDA graph holds is compiled again, from the
-        compiler's cache, to be recorded with them."""
+        """Lets cuDNN choose algorithms by measuring. With CUDA graphs, compiles again (from the
+        compiler's cache), so that the graphs record these algorithms."""
         torch.backends.cudnn.benchmark = True
         if self.setting.startswith("compile") and self.how == "reduce-overhead":
             torch.compiler.reset()
@@ -75,7 +75,7 @@ class Peer:
 
     def warm_up(self):
         self.train(WARM_UP if self.device == "cuda" else 1)
-        if self.device == "cuda":  # what compiling and trying algorithms took is not the step's
+        if self.device == "cuda":  # leaves out memory for compiling and trying algorithms
             torch.cuda.empty_cache()
             torch.cuda.reset_peak_memory_stats()
             self.train(2)
@@ -91,7 +91,7 @@ class Peer:
             torch.cuda.synchronize()
 
     def train(self, steps):
-        """Milliseconds of a step."""
+        """Returns the milliseconds of a step."""
         self.wait()
         begin = time.perf_counter()
         for _ in range(steps):

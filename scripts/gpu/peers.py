@@ -18,12 +18,12 @@ import children
 
 PROGRAM = pathlib.Path(__file__).resolve().with_name("peer.py")
 COMPILE_THREADS = 4
-PATIENCE = 20  # seconds for an answer, beside those that it trains for
-QUIET_SECONDS = 40  # in which it has chosen algorithms
+PATIENCE = 20  # seconds to wait for an answer, in addition to the training
+QUIET_SECONDS = 40  # to wait while cuDNN chooses algorithms
 
 
 class Peer:
-    """One process. `setting` says how it computes, or why it does not, once ready() knows."""
+    """One process. After ready(), `setting` says how it computes, or why it does not."""
 
     def __init__(self, bundle, row, compiled=True):
         self.row, self.bundle = row, bundle
@@ -51,12 +51,13 @@ class Peer:
         self.lines.put(None)
 
     def answer(self, seconds):
-        """A line of it, or None when it ended; throws queue.Empty when the time is over."""
+        """Returns its next answer, or None if it has ended. Throws queue.Empty after `seconds`."""
         line = self.lines.get(timeout=max(0.05, seconds))
         return None if line is None else json.loads(line)
 
     def ready(self, seconds):
-        """Whether it can be asked, waiting so long. After an end `setting` says why not."""
+        """Waits up to `seconds` until it is ready. Returns whether it is; if it ended, `setting`
+        says why."""
         if self.done:
             return self.process is not None
         try:
@@ -74,7 +75,7 @@ class Peer:
         return True
 
     def quiet(self):
-        """Nothing else uses the GPU from here on."""
+        """Tells the process that no other program uses the GPU from now on."""
         found = self.ask("quiet", QUIET_SECONDS)
         self.setting = found.get("setting", self.setting) if found else self.setting
 
@@ -111,7 +112,7 @@ class Peer:
 
 
 class Peers:
-    """All of them. They are started in their order, as many at a time as the cores compile."""
+    """All processes. Starts them in order, as many at once as the cores can compile for."""
 
     def __init__(self, bundle, rows):
         self.bundle = bundle
@@ -121,8 +122,7 @@ class Peers:
         self.go_on()
 
     def go_on(self):
-        """Starts those whose turn has come, and continues those that paused. Called between
-        steps."""
+        """Continues the paused processes and starts more of them. Called between steps."""
         for peer in self.peers.values():
             peer.signal(signal.SIGCONT)
         under_way = [peer for peer in self.peers.values()
@@ -133,8 +133,8 @@ class Peers:
             under_way.append(peer)
 
     def settle(self, keys, seconds):
-        """From here on nothing compiles until go_on(): peers of these keys that are not ready after
-        the seconds are replaced by ones that compute as they are written, and the others pause."""
+        """Stops all compilation until go_on(). Peers of `keys` that are not ready after `seconds`
+        are replaced by peers that do not compile; the other peers that are not ready pause."""
         end = time.monotonic() + seconds
         while time.monotonic() < end:
             self.go_on()

@@ -12,15 +12,15 @@ import children
 from bundle import tool
 from speed import DRY_ROWS, ROWS, OurNet
 
-LAYERS = 12  # of a net, in the text
+LAYERS = 12  # to list of each net
 METRICS = {"gpu__time_duration.sum": "ns",
            "dram__throughput.avg.pct_of_peak_sustained_elapsed": "dram"}
-FIRST_KERNELS = 700  # these start before ncu counts: ResNet-50's step has some 650
+FIRST_KERNELS = 700  # kernels that ncu skips: a step of ResNet-50 has about 650
 KERNELS = 150
 
 
 def profile(bundle, result, seconds):
-    """Layers of the large nets in f16 against the time of their bytes."""
+    """Compares the layer times of the large nets in f16 with the time to move their bytes."""
     end = time.monotonic() + seconds
     text = []
     for row in bundle.small([row for row in ROWS if row.mode == "f16" and row.batch >= 128],
@@ -44,7 +44,7 @@ def profile(bundle, result, seconds):
 
 
 def layer_lines(times):
-    """The layers that take most: share of the time, milliseconds and GB/s of both directions."""
+    """Returns the slowest layers: share of the time, milliseconds and GB/s of both directions."""
     layers = sorted(times["layers"], key=lambda layer: -layer["percent_of_time"])[:LAYERS]
     lines = []
     for layer in layers:
@@ -57,8 +57,8 @@ def layer_lines(times):
 
 
 def fused_lines(times):
-    """Whether cuDNN's own call adds bias and ReLU: not where its ReLU gives 0 for NaN, unless the
-    net is in f16."""
+    """Yields for how many convolutions cuDNN's call adds bias and ReLU. Except in f16, it does not
+    where cuDNN's ReLU gives 0 for NaN."""
     names = [layer["implementation"] for layer in times["layers"]]
     for after in ("bias and ReLU", "bias"):
         inside = sum(f" with {after}," in f"{name}," for name in names)
@@ -68,8 +68,8 @@ def fused_lines(times):
 
 
 def nan_line(chosen):
-    """What the trials of cuDNN's convolution with bias and ReLU gave for NaN, by the choices kept:
-    lines 'checksum, GPU and libraries, key, algorithm math fusion [workspace]' with tabs between.
+    """Returns how cuDNN's convolution with bias and ReLU treats NaN, from the stored choices:
+    tab-separated lines of checksum, GPU and libraries, key, 'algorithm math fusion [workspace]'.
     """
     texts = chosen.read_text(encoding="utf-8").splitlines() if chosen.exists() else []
     lines = [line.split("\t") for line in texts]
@@ -81,7 +81,7 @@ def nan_line(chosen):
 
 
 def kernels(bundle, result, seconds):
-    """Kernels of a step of ResNet-50 under ncu: time, and share of the memory's rate."""
+    """Measures kernels of ResNet-50 with ncu: time, and share of the peak memory rate."""
     net, out = OurNet(bundle, ROWS[0]), bundle.folder / "ncu.csv"
     command = [tool("ncu"), "--clock-control", "none", "--cache-control", "none", "--csv", "--page",
                "raw", "--log-file", out, "--print-units", "base", "--metrics", ",".join(METRICS),
@@ -96,7 +96,7 @@ def kernels(bundle, result, seconds):
 
 
 def read_kernels(bundle, result, out, said):
-    """Reports what ncu wrote to `out`, also if it was ended. `said` is its stderr."""
+    """Reports what ncu wrote to `out`, even if it was ended. `said` is its stderr."""
     text = out.read_text(encoding="utf-8", errors="replace") if out.exists() else ""
     lines = [line for line in text.splitlines() if line.startswith('"')]
     if result.whole or len(lines) > 2:
@@ -105,7 +105,7 @@ def read_kernels(bundle, result, out, said):
 
 
 def kernel_lines(rows):
-    """Kernels by name: their share, number, milliseconds and part of the memory's peak rate."""
+    """Returns a line per kernel name: share, count, milliseconds and share of peak memory rate."""
     kinds = collections.defaultdict(lambda: [0, 0.0, 0.0])
     for row in rows:
         try:

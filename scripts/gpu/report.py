@@ -20,7 +20,7 @@ class Figure:
 
     @property
     def met(self):
-        """None: nothing is wanted."""
+        """Whether the figure meets its target; None without a target."""
         if self.least is None and self.most is None:
             return None
         return ((self.least is None or self.value >= self.least) and
@@ -33,11 +33,11 @@ class Figure:
 
 
 class Result:
-    """A step fills it; each change is told at once, so that what a killed run found is kept."""
+    """A step's result. Reports each change at once, so a killed run keeps its results so far."""
 
     def __init__(self, changed=lambda: None):
         self.passed = self.failed = self.skipped = 0
-        self.whole = True  # all of it was done
+        self.whole = True  # the whole step was done
         self.notes, self.figures, self.details = [], [], {}
         self._changed = changed
 
@@ -59,7 +59,7 @@ class Result:
         self.note(text)
 
     def cut(self, text):
-        """Not all of it was done."""
+        """Records that a part of the step was not done."""
         self.whole = False
         self.note(text)
 
@@ -68,12 +68,12 @@ class Result:
         self._changed()
 
     def measure(self, name, value, unit, least=None, most=None):
-        """A figure; one that misses its bound fails nothing, but is shown so."""
+        """Adds a figure. A figure that misses its bound is marked, but the step does not fail."""
         self.figures.append(Figure(name, value, unit, least, most))
         self._changed()
 
     def detail(self, key, value):
-        """Only for the JSON file."""
+        """Adds a value to the JSON file only."""
         self.details[key] = value
         self._changed()
 
@@ -87,7 +87,7 @@ class Result:
 
 
 def verdict(row):
-    """One line: what became of a step."""
+    """Returns a line with the outcome of a step."""
     if "left_out" in row:
         return f"left out  {row['step']}: {row['left_out']}"
     word = ("FAILED" if row["failed"] else "under way" if not row["ended"] else
@@ -99,8 +99,8 @@ def verdict(row):
 
 
 class Report:
-    """Rows, and the folder with summary.txt, one screen, and results.json, all of it. Both files
-    are whole at any time."""
+    """Writes the rows to summary.txt, which fits one screen, and with details to results.json. Both
+    files are complete at any time."""
 
     def __init__(self, folder, bundle, clock):
         self.folder, self.bundle, self.clock = folder, bundle, clock
@@ -108,7 +108,7 @@ class Report:
         folder.mkdir(parents=True, exist_ok=True)
 
     def add(self, row):
-        """In the place of the row of the same step, if that was under way."""
+        """Adds a row. It replaces an earlier row of the same step."""
         self.rows = [other for other in self.rows if other["step"] != row["step"]] + [row]
         self.write()
 

@@ -8,8 +8,8 @@ INSTRUCTION = re.compile(r"^\s+/\*([0-9a-f]{4,})\*/\s+(@!?U?P\w+\s+)?([A-Z][\w.]
                          re.MULTILINE)
 ADDRESS = re.compile(r"0x([0-9a-f]+)\s*$")
 REGISTER = re.compile(r"\bR(\d+)\b")
-LOADS, STORES = ("LDG", "LD."), ("STG", "ST.")  # from and to global memory
-LOADED = {"128": 4, "64": 2}  # registers that a load fills, by a part of its name
+LOADS, STORES = ("LDG", "LD."), ("STG", "ST.")  # to and from global memory
+LOADED = {"128": 4, "64": 2}  # part of a load's name: how many registers it fills
 
 
 @dataclasses.dataclass(frozen=True)
@@ -24,7 +24,7 @@ class Instruction:
 
     @property
     def target(self):
-        """The address to which it jumps, or None."""
+        """The address that it jumps to, or None."""
         found = ADDRESS.search(self.operands)
         return int(found[1], 16) if found else None
 
@@ -37,11 +37,11 @@ class Counts:
     local: int = 0            # accesses to local memory
     registers: int = 0
     inner_divisions: int = 0  # in one innermost loop
-    overlap: int = 0          # loads that wait at once; see count()
+    overlap: int = 0          # loads in flight at once; see count()
 
 
 def functions(text):
-    """{mangled name: its instructions}."""
+    """Returns {mangled name: its instructions}."""
     parts = FUNCTION.split(text)[1:]
     return {name: [Instruction(int(address, 16), predicate, operation, operands)
                    for address, predicate, operation, operands in INSTRUCTION.findall(part)]
@@ -49,8 +49,8 @@ def functions(text):
 
 
 def successors(code):
-    """For each instruction the indices of those that may follow. A called routine returns to the
-    next instruction, so its own end has none."""
+    """Returns, for each instruction, the indices of the instructions that may follow it. A call is
+    followed by its routine and by the next instruction, so RET has no successor."""
     index = {line.address: i for i, line in enumerate(code)}
     joins = {}  # barrier: where its threads join
     for line in code:
@@ -75,7 +75,7 @@ def successors(code):
 
 
 def components(nodes, after):
-    """The sets of instructions that reach each other (Tarjan's algorithm, without recursion)."""
+    """Returns the sets of instructions that reach each other (Tarjan's algorithm, iterative)."""
     number, low, stack, found = {}, {}, [], []
     for root in sorted(nodes):
         if root in number:
@@ -104,7 +104,7 @@ def components(nodes, after):
 
 
 def visit(node, other, number, low):
-    """Whether `other` was found before; then `node` reaches what it reaches."""
+    """Returns whether `other` was found before, and if so updates low[node] from it."""
     if other in number:
         low[node] = min(low[node], number[other] if low[other] != float("inf") else low[node])
         return True
@@ -112,7 +112,7 @@ def visit(node, other, number, low):
 
 
 def innermost_loops(nodes, after):
-    """The loops that have no other loop inside, as sorted lists of instructions."""
+    """Returns the innermost loops, as sorted lists of instructions."""
     found = []
     for part in components(nodes, after):
         entries = {m for n in nodes - part for m in after[n] if m in part}
@@ -122,7 +122,7 @@ def innermost_loops(nodes, after):
 
 
 def divisions(code):
-    """The indices of reciprocals, and of calls of routines that compute one."""
+    """Returns the indices of reciprocals, and of calls of routines that compute one."""
     index = {line.address: i for i, line in enumerate(code)}
     found = set()
     for i, line in enumerate(code):
@@ -131,14 +131,14 @@ def divisions(code):
         elif line.starts("CALL") and line.target in index:
             first = index[line.target]
             end = next((j for j in range(first, len(code)) if code[j].starts("RET")), first)
-            # A call of the instruction after the next one is a jump.
+            # A call that only skips one instruction is a jump.
             if first > i + 2 and any(code[j].starts("MUFU.RCP") for j in range(first, end)):
                 found.add(i)
     return found
 
 
 def overlap(lines):
-    """The most loads from global memory of which no result was used yet."""
+    """Returns the largest number of global loads in flight, i.e. whose results are not yet used."""
     waiting, most = {}, 0  # register: the load that fills it
     for line in lines:
         registers = [int(r) for r in REGISTER.findall(line.operands)]
@@ -152,8 +152,8 @@ def overlap(lines):
 
 
 def count(code):
-    """Counts of one kernel. Loads overlap in a loop that also stores, if there is one: the others
-    need no order."""
+    """Returns the Counts of one kernel. Measures the overlap of loads in innermost loops that also
+    store, or in the whole kernel if it has no such loop."""
     loops = innermost_loops(set(range(len(code))), successors(code))
     divided = divisions(code)
     streams = [lines for lines in ([code[i] for i in loop] for loop in loops)

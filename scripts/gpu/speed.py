@@ -20,18 +20,18 @@ FLAGS = {"f32": ["--notf32"], "bf16": ["--notf32", "--set", "default_forward_typ
 IMAGES = {"lenet": (1, 28, 28), "cifar10_quick": (3, 32, 32), "caffenet": (3, 227, 227),
           "googlenet": (3, 224, 224), "resnet50": (3, 224, 224)}
 RATE_LINE = re.compile(r"Iteration (\d+) \(([\d.e+-]+) iter/s")
-LARGE_NETS = ("caffenet", "googlenet", "resnet50")  # the memory of the others is the context's
+LARGE_NETS = ("caffenet", "googlenet", "resnet50")  # small nets mostly use the context's memory
 ROUNDS, SAMPLE_SECONDS = 2, 1.2
 
 
 @dataclasses.dataclass(frozen=True)
 class Row:
-    """A line of the table, and its target."""
+    """A row of the table, and its target."""
     net: str
     mode: str
     batch: int
     compile: str  # mode of torch.compile
-    least: float  # times PyTorch's speed
+    least: float  # target: multiple of PyTorch's speed
     first: int  # steps of a first, short run
 
     @property
@@ -75,7 +75,7 @@ random_seed: 1 snapshot_prefix: "{folder}/net"
 
 
 def start_peers(bundle):
-    """PyTorch's processes begin to compile."""
+    """Starts PyTorch's processes, which begin to compile."""
     if bundle.python and bundle.peers is None:
         bundle.peers = Peers(bundle, bundle.small(ROWS, DRY_ROWS))
 
@@ -97,7 +97,7 @@ class OurNet:
         name = source.parent.name if source else "memory"
         self.folder = bundle.folder / f"{row.net}_{row.mode}_{name}"
         self.folder.mkdir(exist_ok=True)
-        # Algorithms that earlier steps chose, when others used the GPU, are not for these runs.
+        # Uses its own cache: earlier steps chose algorithms while other programs used the GPU.
         self.flags = ["--gpu=0", f"--gpu_cache={bundle.folder}/measured", *FLAGS[row.mode]]
         self.net = self.folder / "net.prototxt"
         self.net.write_text(self.text(source), encoding="utf-8")
@@ -113,27 +113,27 @@ class OurNet:
         return head + DATA.format(shape=shape, batch=self.batch) + "".join(kept)
 
     def solver(self, display):
-        """Three intervals of displays; the first of them warms up."""
+        """Writes a solver for three display intervals. The first one warms up."""
         path = self.folder / "solver.prototxt"
         path.write_text(SOLVER.format(net=self.net, folder=self.folder, display=display,
                                       iterations=3 * display + 1), encoding="utf-8")
         return path
 
     def milliseconds(self, display, timeout, flags=()):
-        """The time of a step."""
+        """Returns the median milliseconds of a step."""
         text = children.run_well([self.bundle.trainer, "train", f"--solver={self.solver(display)}",
                                   *self.flags, *flags], timeout)
         rates = [float(rate) for i, rate in RATE_LINE.findall(text) if int(i) > display]
         return 1000 / statistics.median(rates)
 
     def calibrate(self, timeout):
-        """Steps that fill a sample. The run measures algorithms, which later ones find."""
+        """Returns the steps that fill a sample. Later runs find the algorithms that it measured."""
         first = self.bundle.small(self.row.first, 1)
         return max(first, round(1000 * SAMPLE_SECONDS / self.milliseconds(first, timeout)))
 
     def watched(self, display, timeout):
-        """(the time of a step, bytes of the GPU that the run holds, its context among them; None
-        where the driver does not tell)."""
+        """Returns the milliseconds of a step and the bytes of GPU memory of the run, with its
+        context, or None if the driver does not report them."""
         before = self.bundle.used_memory()
         folder = self.folder / "watched"
         time_of_step = self.milliseconds(display, timeout, [f"--run={folder}"])
@@ -144,12 +144,12 @@ class OurNet:
 
 
 def speed(bundle, result, seconds):
-    """The first rows of the table: trainer and PyTorch on the same GPU, alternately."""
+    """Measures the first rows of the table: trainer and PyTorch on the same GPU, alternately."""
     measure_rows(bundle, result, seconds, bundle.small(FIRST_ROWS, DRY_ROWS))
 
 
 def more_speed(bundle, result, seconds):
-    """The other rows."""
+    """Measures the other rows."""
     measure_rows(bundle, result, seconds, bundle.small(MORE_ROWS, ()))
 
 
@@ -177,12 +177,12 @@ def measure_rows(bundle, result, seconds, rows):
         if peer:
             result.note(f"{row}: PyTorch is {peer.setting or 'not ready'}")
             result.detail("versions", peer.versions)
-            peer.end()  # gives its memory back
+            peer.end()  # frees its memory
         slowest = max(slowest, time.monotonic() - begin)
 
 
 def compare(bundle, result, row, peer, seconds):
-    """One row: alternating speeds, and memory."""
+    """Measures one row: alternating speeds, and memory."""
     ours, end = OurNet(bundle, row), time.monotonic() + seconds
 
     def left():
@@ -217,7 +217,7 @@ def compare(bundle, result, row, peer, seconds):
 
 
 def compare_memory(result, row, told, held):
-    """trainer's context counts, PyTorch's does not."""
+    """Compares the memory. It includes trainer's context, but not PyTorch's."""
     if not told or "reserved_bytes" not in told or held is None:
         return
     result.detail(f"{row}, bytes held", held)

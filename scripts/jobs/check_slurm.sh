@@ -20,7 +20,8 @@ cases=("$@")
 
 work="$(mktemp -d)"
 export SLURM_CONF="$work/slurm/slurm.conf" PATH="$PATH:/usr/sbin:/sbin"
-# Sums depend on the number of threads. By default mpirun refuses root and more ranks than cores.
+# One thread, because sums depend on the number of threads. mpirun must accept root and more ranks
+# than cores, which it refuses by default.
 export OMP_NUM_THREADS=1 OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 export OMPI_MCA_rmaps_base_oversubscribe=1 PROGRAM="$program" SLOT=600
 failed=0
@@ -41,7 +42,7 @@ problem() {
   failed=1
 }
 
-# A program with jobs of SLOT seconds, because Slurm's time limits are whole minutes.
+# Makes a trainer whose jobs end after SLOT seconds, because Slurm's limits are whole minutes.
 make_trainer() {
   cat >"$work/trainer" <<'SLOT'
 #!/bin/bash

@@ -1,5 +1,5 @@
-"""Stand-ins for deploy nets of public repositories: the structures of well-known classifiers, with
-few channels and small images, so that all of them run in a minute."""
+"""Small versions of public deploy nets: the structures of well-known classifiers, with few channels
+and small images, so that all of them run in a minute."""
 
 from net_text import NetText
 

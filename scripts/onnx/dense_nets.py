@@ -1,5 +1,5 @@
-"""Stand-ins for deploy nets of public repositories: segmentation, sequences, images from images. They
-have the structures of the originals, with few channels."""
+"""Small versions of public deploy nets: segmentation, sequences, images from images. They have the
+structures of the originals, with few channels."""
 
 from net_text import NetText
 

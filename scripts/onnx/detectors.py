@@ -1,5 +1,5 @@
-"""Stand-ins for deploy nets of public repositories that find objects, faces and text. They have the
-structures of the originals, with few channels."""
+"""Small versions of public deploy nets that find objects, faces and text. They have the structures
+of the originals, with few channels."""
 
 from classifiers import inception, squeezed
 from net_text import NetText

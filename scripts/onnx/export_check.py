@@ -3,10 +3,10 @@
 
     scripts/onnx/export_check.py TRAINER [--only=PART] [--opset=N,M] [--keep=DIR]
 
-For each deploy net of models/, a net per layer type and stand-ins of public nets: writes random
-weights, exports the net, has the checker of the package onnx check the file with full shape
-inference, and compares each output of onnxruntime with `trainer features`, for the batch size of the
-net and, where the file leaves it free, for another one. The limit is 1e-4 of the largest number of
+Takes each deploy net of models/, a net per layer type and small versions of public nets. Writes
+random weights, exports the net, checks the file with the package onnx and full shape inference, and
+compares each output of onnxruntime with `trainer features`, for the batch size of the net and, if
+the file leaves it free, for another one. The limit is 1e-4 of the largest number of
 the output. Needs the packages onnx and onnxruntime and the program protoc; without them it exits
 with code 77 (skipped).
 """
@@ -34,9 +34,9 @@ except ImportError as missing:
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 LIMIT = 1e-4
-BYTES = ("char_transformer", "convnext_tiny", "resnet18")  # nets whose input is from 0 to 255
-OTHER_BATCH = 3  # times the batch size of the net
-# A file of weights that fits no layer is refused, so each net gets a layer with a weight.
+BYTES = ("char_transformer", "convnext_tiny", "resnet18")  # nets whose inputs are from 0 to 255
+OTHER_BATCH = 3  # factor on the batch size of the net
+# trainer refuses weights that match no layer, so each net gets a layer with a weight.
 WITH_WEIGHT = """
 layer { name: "weight" type: "Parameter" top: "weight" parameter_param { shape { dim: 1 } } }
 layer { name: "silence" type: "Silence" bottom: "weight" }
@@ -65,9 +65,8 @@ class Case:
         self.soften_probabilities()
 
     def soften_probabilities(self):
-        """Divides the weights before each Softmax by the deviation of its input where this is above
-        1. In a deep net it is so large that the probabilities would be 0 and 1 whatever the layers
-        before compute."""
+        """Divides the weights before each Softmax by the deviation of its input, if that exceeds 1.
+        Otherwise a deep net's probabilities would be 0 and 1, whatever its layers compute."""
         ends = {layer.bottom[0]: i for i, layer in enumerate(self.net.layer)
                 if layer.type == "Softmax" and layer.bottom[0] != layer.top[0]}
         if not ends:
@@ -84,7 +83,7 @@ class Case:
         self.weights.write_bytes(stored.SerializeToString())
 
     def features(self, net, inputs, blobs):
-        """What `trainer features` says about these blobs."""
+        """Returns the values of these blobs from `trainer features`."""
         np.savez(self.folder / "in.npz", **inputs)
         self.write("batch.prototxt", net)
         run(self.trainer, "features", f"--model={self.folder / 'batch.prototxt'}",
@@ -104,8 +103,8 @@ class Case:
         return model
 
     def with_batch(self, model, times):
-        """The net with `times` as many items in the inputs whose first axis is free; None if there
-        is none."""
+        """Returns the net with the free axes of its inputs multiplied by `times`, or None if no
+        axis is free."""
         free = {value.name: [i for i, dim in enumerate(value.type.tensor_type.shape.dim)
                              if not dim.HasField("dim_value")] for value in model.graph.input}
         if not any(free.values()):
@@ -119,7 +118,7 @@ class Case:
         return net
 
     def compare(self, model, net):
-        """The largest relative difference of an output."""
+        """Returns the largest relative difference of an output."""
         inputs = random_inputs(net, self.integers, self.rng)
         outputs = [value.name for value in model.graph.output]
         expected = self.features(net, inputs, outputs)
@@ -136,7 +135,7 @@ class Case:
 
 
 def last_with_weights(net, blob, end, names):
-    """The names of the layers with weights that make a blob, through layers without."""
+    """Returns the last layers with weights before a blob, through layers without weights."""
     for i in reversed(range(end)):
         layer = net.layer[i]
         if blob in layer.top:
@@ -148,7 +147,7 @@ def last_with_weights(net, blob, end, names):
 
 
 def refuse_certainty(name, probabilities, axis):
-    """Raises an error if the probabilities are 0 and 1, whatever the layers before compute."""
+    """Raises an error if all probabilities are 0 or 1, because comparing them shows nothing."""
     if probabilities.size > 0 and probabilities.max(axis).min() > 0.9999:
         raise RuntimeError(f"'{name}': the probabilities are 0 and 1")
 
@@ -167,7 +166,7 @@ def difference(name, expected, actual):
 
 
 def check(trainer, protos, folder, text, integers, opsets):
-    """A line about the net, and whether it is right."""
+    """Returns a line about the net, and whether its differences are within the limit."""
     case = Case(trainer, protos, folder, text, integers)
     words, right = [], True
     for opset in opsets:
@@ -182,7 +181,7 @@ def check(trainer, protos, folder, text, integers, opsets):
 
 
 def all_nets():
-    """(name, text, integers) of every net."""
+    """Yields (name, text, integers) of every net."""
     for path in sorted(ROOT.glob("models/*/deploy.prototxt")):
         folder = path.parent.name
         yield f"models/{folder}", path.read_text(), {"data": 256} if folder in BYTES else {}

@@ -14,9 +14,9 @@ become constants. It counts the cases that agree, the cases that `trainer import
 operator, and the cases that differ. With --tune, `trainer import --train` and 20 iterations of
 `trainer train` on the first 16 images of the database follow, with the solver that the import wrote
 and a tenth of its learning rate.
-The loss of the last five iterations must be below that of the first five. The weights are random, so
-that losses of different images would not show in so few iterations whether the net learns. Then the
-tuned net is exported, and onnxruntime must give the answers of `trainer features`.
+The mean loss of the last five iterations must be below the mean of the first five. All iterations
+use the same images: with random weights, losses of different images would not show in 20 iterations
+whether the net learns. The tuned net is exported; onnxruntime must agree with `trainer features`.
 
 Exits with code 1 if a net differs or a loss does not fall. Needs Python with numpy and onnx, for
 models torch and torchvision, and for --tune onnxruntime.
@@ -37,14 +37,14 @@ from onnx import numpy_helper
 BOUND = 1e-4
 TUNED_IMAGES = 16
 TUNED_RATE = 1e-4  # a tenth of the solver's, because random features are larger than learned ones
-LEAST_CHANGE = 1e-3  # of the output, if a tenth of noise is added to the image
+LEAST_CHANGE = 1e-3  # relative, of the output, if noise of 0.1 is added to the image
 MODELS = ["resnet18", "resnet50", "resnext50_32x4d", "wide_resnet50_2", "vgg16_bn", "alexnet",
           "googlenet", "squeezenet1_1", "densenet121", "mobilenet_v2", "mobilenet_v3_large",
           "shufflenet_v2_x1_0", "mnasnet1_0", "efficientnet_b0", "regnet_y_400mf", "convnext_tiny",
           "vit_b_16", "fcn_resnet50"]
 
-# Cases whose results differ from those of PyTorch, too: random numbers, and corners that are aligned
-# for a size that is not whole.
+# Cases whose expected results also differ from PyTorch's: random numbers, and aligned corners with
+# an output size that is not an integer.
 OTHER_RESULTS = {"test_training_dropout", "test_training_dropout_default",
                  "test_training_dropout_mask", "test_training_dropout_default_mask",
                  "test_resize_downsample_scales_cubic_align_corners",
@@ -70,7 +70,7 @@ def run(*words):
 
 
 def relative_difference(got, wanted):
-    """The largest difference over the largest magnitude."""
+    """Returns the largest difference, divided by the largest magnitude."""
     if got.size != wanted.size:
         raise Failed(f"{got.size} numbers instead of {wanted.size}")
     scale = np.abs(wanted).max() if wanted.size else 0
@@ -93,19 +93,19 @@ def compute(trainer, folder, model, inputs):
 
 
 def randomize(model, side):
-    """Changes the numbers of a new model that are 0, 1 or tiny. The averages of BatchNorm become those
-    of a batch: with others, the signal of a deep net vanishes, and the output does not depend on the
-    image. The variances become a little larger, because with those of the batch each layer multiplies
-    rounding errors: fcn_resnet50 in float and in double then differ by 9e-5."""
+    """Replaces the numbers of a new model that are 0, 1 or tiny. BatchNorm gets the averages of a
+    batch: with others, the signal of a deep net vanishes, and the output does not depend on the
+    image. The variances are increased by a tenth, because with the batch's own variances each layer
+    amplifies rounding errors: fcn_resnet50 in float and in double would differ by 9e-5."""
     import torch
 
     for key, weight in model.named_parameters():
-        if not weight.any():  # as the last weight of ViT, without which its output is 0
+        if not weight.any():  # e.g. the last weight of ViT, which makes its output 0
             weight.data.normal_(0, 0.1)
-        if key.endswith("layer_scale"):  # 1e-6, which hides what the blocks of ConvNeXt compute
+        if key.endswith("layer_scale"):  # initially 1e-6, which hides ConvNeXt's blocks
             weight.data.uniform_(0.1, 1)
     for part in model.modules():
-        if isinstance(part, torch.nn.BatchNorm2d):  # with numbers that are not 0 and 1
+        if isinstance(part, torch.nn.BatchNorm2d):  # its factors and shifts are 1 and 0
             part.weight.data.uniform_(0.5, 1.5)
             part.bias.data.normal_(0, 0.1)
             part.reset_running_stats()
@@ -133,7 +133,7 @@ def make_model(name, file, dynamo):
     randomize(model, side)
 
     class First(torch.nn.Module):
-        """The output of a segmentation net alone."""
+        """Returns only the main output of a segmentation net."""
 
         def __init__(self):
             super().__init__()
@@ -212,8 +212,8 @@ def check_models(options):
 
 
 def read_case(case, folder):
-    """Returns a model whose other inputs are constants, its inputs and its output; or None if the
-    case is not one of floats."""
+    """Returns a model whose other inputs are constants, its inputs and its first output; or None
+    if the case lacks float inputs or a float output."""
     model = onnx.load(case / "model.onnx")
     data = case / "test_data_set_0"
     values = []
@@ -243,7 +243,7 @@ def read_case(case, folder):
         return None
     del model.graph.input[:]
     model.graph.input.extend(kept)
-    del model.graph.output[1:]  # as the mean of LayerNormalization, which the net does not give
+    del model.graph.output[1:]  # e.g. the mean of LayerNormalization, which the net lacks
     file = folder / "model.onnx"
     onnx.save(model, file)
     return file, inputs, numpy_helper.to_array(tensor)

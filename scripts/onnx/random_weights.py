@@ -75,7 +75,7 @@ def affine_shapes(layer, shapes):
 
 
 def parameter_shapes(layer, shapes):
-    """The shapes of a layer's parameters, for bottoms of these shapes."""
+    """Returns the shapes of a layer's parameters, for bottoms of these shapes."""
     kind, first = layer.type, shapes[0] if shapes else []
     if kind in ("Convolution", "ConvolutionDepthwise", "DepthwiseConvolution"):
         return convolution_shapes(layer, first, False)
@@ -119,7 +119,7 @@ def parameter_shapes(layer, shapes):
 
 
 def parameter_values(kind, index, shape, rng):
-    """Numbers that keep the values of a net near 1."""
+    """Returns parameter values that keep the values of a net near 1."""
     count = max(1, int(np.prod(shape)))
     if kind == "BatchNorm":
         if index == 2:
@@ -138,7 +138,7 @@ def parameter_values(kind, index, shape, rng):
 
 
 def random_weights(protos, net, shown, rng):
-    """The bytes of a caffemodel. `shown` is what `trainer show --json` says about the net."""
+    """Returns the bytes of a caffemodel. `shown` is the output of `trainer show --json`."""
     shapes, made = {}, protos.module.NetParameter(name=net.name)
     outputs = {layer["name"]: layer["outputs"] for layer in json.loads(shown)["layers"]}
     for layer in net.layer:
@@ -163,8 +163,8 @@ def takes_negative_numbers(layer):
 
 
 def random_inputs(net, integers, rng):
-    """Numbers for the Input layers. `integers` are the ends of inputs of whole numbers. Inputs
-    called rois are boxes (image, x1, y1, x2, y2) in images of the first input."""
+    """Returns values for the Input layers. `integers` maps integer inputs to their exclusive limit.
+    Inputs called rois are boxes (image, x1, y1, x2, y2) in images of the first input."""
     least = -1 if all(map(takes_negative_numbers, net.layer)) else 0
     inputs = {}
     for layer in net.layer:

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Makes packages of Debian 12 in build/packages: trainer_*.deb of the program, and libtrainer-dev_*.deb
-# of the library for C++ programs. What they depend on, dpkg-shlibdeps finds.
+# of the library for C++ programs. dpkg-shlibdeps finds their dependencies.
 #   scripts/packaging/deb.sh            builds the preset release first (TRAINER_PRESET)
 #   scripts/packaging/deb.sh --packed   packs what is built
 #   scripts/packaging/deb.sh --try      also installs it in a new Debian made by debootstrap and trains
@@ -34,7 +34,7 @@ pack() {
   done
 }
 
-# Nothing of the machine's own libraries can help there.
+# Installs the package and trains where this machine's own libraries are not available.
 try_in_debian() {
   new_debian bookworm
   cp "$deb" "$debian/tmp/trainer.deb"
@@ -57,14 +57,14 @@ try_in_debian() {
   remove_in_debian
 }
 
-# Files and folders of the new Debian, but for the records of its package manager and what the
-# trial itself wrote.
+# Prints the files and folders of the new Debian, except the package manager's records and the files
+# of the trial itself.
 list_files() {
   (cd "$debian" && find . -xdev \( -path ./proc -o -path ./tmp -o -path ./var/cache -o -path ./var/log \
     -o -path ./var/lib/apt -o -path ./var/lib/dpkg -o -path ./etc/ld.so.cache \) -prune -o -print | sort)
 }
 
-# With its dependencies, so that all that is left is what somebody forgot.
+# Removes the package and its dependencies. Fails if files of the package are left.
 remove_in_debian() {
   local owned left
   owned="$(chroot "$debian" dpkg -L trainer | wc -l)"

@@ -38,7 +38,7 @@ def is_elf(path):
 
 
 def system_tag(files):
-    """The platform tag of PEP 600, and the libraries that are neither inside nor in PEP 600."""
+    """Returns the platform tag, and the needed libraries outside of the package and of PEP 600."""
     programs = [path for path in files.values() if is_elf(path)]
     carried = {path.name for path in programs}
     needed, newest = set(), (2, 5)

@@ -1,4 +1,4 @@
-"""scripts/check_homes.py finds definitions that their header's name does not lead to."""
+"""scripts/check_homes.py finds definitions outside the sources named like their header."""
 
 import unittest
 

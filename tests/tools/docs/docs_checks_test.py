@@ -1,4 +1,4 @@
-"""What docs_test.py and scripts/docs do to pages, and that their checks can fail."""
+"""Tests docs_test.py and scripts/docs, and that their checks can fail."""
 
 import pathlib
 import re
@@ -18,7 +18,7 @@ import make_reference  # noqa: E402
 
 
 def run_page(text, write=False):
-    """(failures, text) of a page that was run."""
+    """Runs a page and returns (failures, text)."""
     with tempfile.TemporaryDirectory() as name:
         path = pathlib.Path(name) / "page.md"
         path.write_text(text)

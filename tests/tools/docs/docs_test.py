@@ -14,9 +14,9 @@ In a page
   ```text block after it;
 - a block ```sh is run by bash, which stops at the first command that fails;
 - a block ```text is from the output of the ```sh block before it: each of its lines must be there,
-  whatever the numbers; "..." stands for lines left out. --write fills an empty block with the whole
-  output, and replaces the lines of any other block by those of the output that differ only in
-  numbers, or else by the most similar ones.
+  whatever the numbers; "..." means that lines are left out. --write fills an empty block with the
+  whole output. In any other block it replaces each line by the output's line that differs only in
+  numbers, or else by the most similar line.
 Pages run in a folder with `models` and `scripts`, and with `trainer` in PATH.
 """
 
@@ -38,7 +38,7 @@ SAVED = re.compile(r"# ([\w/-]+\.(?:prototxt|py))\b")
 
 
 def without_missing(page, write):
-    """The page with blanks for the blocks that need a module which is not here, or for all such."""
+    """Blanks the blocks whose needed module is missing, or with `write` all blocks with needs=."""
     def kept(match):
         if not write and importlib.util.find_spec(match[1]):
             return f"```sh\n{match[2]}{match[3] or ''}"
@@ -48,18 +48,18 @@ def without_missing(page, write):
 
 
 def without_prefix(line):
-    """A line without the log's prefix."""
+    """Returns a line without the log's prefix."""
     return re.sub(r"^[IWE]\d{4} [\d:.]+ +\d+ [\w.]+:\d+\] ", "", line.rstrip())
 
 
 def masked(line):
-    """A line without its numbers, checksums, the log's prefix and runs of blanks."""
+    """Returns a line without the log's prefix, with numbers, checksums and blanks normalised."""
     numbers = r"\b[\da-f]{8}\b|[-+]?\d[\d.,:e+-]*"
     return " ".join(re.sub(numbers, "0", without_prefix(line)).split())
 
 
 def refreshed(text, output):
-    """The lines of a ```text block as a new output has them: with other numbers, or the most similar."""
+    """Returns a ```text block with its lines replaced by lines of a new output, as for --write."""
     fresh = [without_prefix(line) for line in output.rstrip("\n").split("\n")]
     if not text.strip():
         return "\n".join(fresh) + "\n"
@@ -100,7 +100,7 @@ class Page:
         return done.returncode, re.sub(rf"\b{re.escape(platform.node())}\b", "node1", output)
 
     def check_part(self, text, at):
-        """Fields of a net or a solver: read as `trainer upgrade` reads files."""
+        """Checks that `trainer upgrade` can read these fields of a net or a solver."""
         part = self.folder / "part.prototxt"
         part.write_text(text)
         code, output = self.bash("rm -f part_out.prototxt; "
@@ -165,7 +165,7 @@ def all_pages():
 
 
 def commands_in(text):
-    """(line number, command) for what follows the word trainer in code: blocks and `spans`."""
+    """Yields (line number, command) of each trainer command in code blocks and `spans`."""
     for number, line in enumerate(text.split("\n"), 1):
         spans = re.findall(r"`([^`]+)`", line)
         if line.startswith("    ") or re.match(r"(mkdir|srun|mpirun|trainer|TRAINER)\b", line):
@@ -178,7 +178,7 @@ def commands_in(text):
 
 
 def check_flags(trainer):
-    """Every verb and flag that a page names is one of the program's."""
+    """Checks that the program has every verb and flag that a page names."""
     pages = {}
 
     def page_of(*verb):
@@ -210,7 +210,7 @@ def check_flags(trainer):
 
 
 def anchors(text):
-    """The anchors that GitHub gives to the headings of a page."""
+    """Returns the anchors that GitHub gives to the headings of a page."""
     found, seen = set(), {}
     for heading in re.findall(r"^#+ +(.*?) *$", BLOCK.sub("", NEEDS.sub("", text)), re.M):
         name = re.sub(r"[^\w\- ]", "", re.sub(r"\]\([^)]*\)", "", heading).lower()).replace(" ", "-")
@@ -220,7 +220,7 @@ def anchors(text):
 
 
 def links_of(path):
-    """(target, anchor) of each relative link of a page."""
+    """Yields (target, anchor) of each relative link of a page."""
     text = re.sub(r"^(?: {4}|\t).*|`[^`\n]*`", "", BLOCK.sub("", path.read_text()), flags=re.M)
     for link in re.findall(r"\]\(([^)\s]+)\)|(?:src|href)=\"([^\"]+)\"", text):
         target, _, anchor = (link[0] or link[1]).partition("#")
@@ -229,7 +229,7 @@ def links_of(path):
 
 
 def unreached():
-    """The pages of docs/ to which no chain of links leads from the README."""
+    """Returns the pages of docs/ that are not reachable by links from the README."""
     found, ahead = set(), [ROOT / "README.md"]
     while ahead:
         path = ahead.pop()
@@ -240,7 +240,7 @@ def unreached():
 
 
 def check_links():
-    """Every relative link of a page leads to a file, and to a heading of it where it names one."""
+    """Checks that every relative link leads to a file and, if it has an anchor, to a heading."""
     failures, count = [], 0
     for path in all_pages():
         for target, anchor in links_of(path):

@@ -1,10 +1,10 @@
-"""The messages that docs/troubleshooting.md quotes are messages of the program.
+"""Checks that the program has the messages that docs/troubleshooting.md quotes.
 
     troubleshooting_test.py
 
-A quote is a line that begins with "error: " or "warning: "; <names> stand for what varies.
-Most groups of three words of the rest must be in one string of the sources, so that a message may
-lose or gain a word before the page must follow.
+A quote is a line that begins with "error: " or "warning: "; <names> mark the parts that vary. Most
+groups of three words of each other part must be in one string of the sources, so a message may lose
+or gain a word without a change of the page.
 """
 
 import pathlib
@@ -14,18 +14,18 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 LITERALS = re.compile(r'(?:"(?:[^"\\\n]|\\.)*"\s*)+')
 LITERAL = re.compile(r'"((?:[^"\\\n]|\\.)*)"')
-KEPT = 0.6  # share of the groups of words that must be found
+KEPT = 0.6  # minimum share of the groups that must be found
 FEWEST_QUOTES = 25
 
 
 def groups(text):
-    """All three words that follow each other; fewer for a shorter text."""
+    """Returns all groups of three consecutive words; one smaller group for a shorter text."""
     words = re.findall(r"[\w.]+", text.lower())
     return {tuple(words[i:i + 3]) for i in range(max(1, len(words) - 2))} if words else set()
 
 
 def strings():
-    """The groups of words of each string of the program."""
+    """Returns the groups of words of each string of the program."""
     found = []
     for folder in ("src", "tools", "include"):
         for path in sorted((ROOT / folder).rglob("*.*")):
@@ -45,7 +45,7 @@ def quotes(page):
 
 
 def unknown_quotes(page, known):
-    """(how many quotes, failures)"""
+    """Returns (number of quotes, failures)."""
     failures, count = [], 0
     for number, quote in quotes(page):
         count += 1

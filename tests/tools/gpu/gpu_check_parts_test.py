@@ -1,4 +1,4 @@
-"""The parts of scripts/gpu/check.py that need neither a GPU nor PyTorch.
+"""Tests the parts of scripts/gpu/check.py that need neither a GPU nor PyTorch.
 
     gpu_check_parts_test.py
 """
@@ -30,7 +30,7 @@ import sass  # noqa: E402
 import speed  # noqa: E402
 import steps  # noqa: E402
 
-PATIENT = 240  # seconds, for what takes less than one where nothing else runs
+PATIENT = 240  # seconds: a generous limit for waits that take less than one on an idle machine
 NEED_NO_GPU = ("refusal", "cpu_losses")
 
 
@@ -143,7 +143,7 @@ class ReportTest(InAFolder):
                 stdout=subprocess.PIPE, text=True) as process:
             first = process.stdout.readline()
             process.send_signal(signal.SIGTERM)
-            rest = process.stdout.read()  # communicate() would lose what was read with the first line
+            rest = process.stdout.read()  # communicate() would lose what readline() buffered
         self.assertIn("device_query", first)
         self.assertIn("FAILED    device_query: ", rest)
         self.assertEqual(json.loads((results / "results.json").read_text())["failed"] > 0, True)
@@ -246,7 +246,7 @@ class MachineCodeTest(unittest.TestCase):
         /*0070*/                   NOP;
 """
 
-    # A loop that calls a routine to divide, inside another one that divides in line.
+    # An outer loop that divides inline, with an inner loop that calls a routine to divide.
     LOOPS = """        Function : _Z3twov
         /*0000*/                   MUFU.RCP R3, R2 ;
         /*0010*/                   BSSY B0, 0x70 ;
@@ -300,7 +300,7 @@ class MachineCodeTest(unittest.TestCase):
 
 
 class PeersTest(InAFolder):
-    """Programs that speak as peer.py does stand for PyTorch."""
+    """Tests Peers with scripts that answer like peer.py, without PyTorch."""
 
     def test_bring_the_libraries_of_their_python(self):
         self.bundle(python=sys.executable)
@@ -342,7 +342,7 @@ class PeersTest(InAFolder):
             self.assertEqual(peer.setting, "eager")
 
     def test_of_other_rows_pause_while_some_are_measured(self):
-        # The shell starts no process here: one that waits for a child to start cannot be stopped.
+        # The shell starts no process here, because it cannot be stopped while it starts one.
         peers = self.peers('case "$*" in *sys.prefix*) exit;; *lenet*) echo \'{"ready": true, '
                            '"setting": "x", "torch": "2", "cudnn": 9}\';; esac; '
                            'while read s; do :; done')

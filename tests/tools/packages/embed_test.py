@@ -1,4 +1,4 @@
-"""A C++ program outside of the tree finds libtrainer.so by CMake, and predicts as `trainer predict`.
+"""Checks that an external C++ program finds libtrainer.so by CMake and predicts like the trainer.
 
     embed_test.py CMAKE BUILD
 
@@ -53,7 +53,7 @@ def output(*command, **more):
 
 
 def block(kind, name):
-    """The block of the page whose first line names the file."""
+    """Returns the block of the page whose first line names the file."""
     page = (ROOT / "docs/models.md").read_text()
     found = re.search(rf"^```{kind}\n((?://|#) {re.escape(name)}\n.*?)^```$", page, re.M | re.S)
     if found is None:
@@ -62,7 +62,7 @@ def block(kind, name):
 
 
 def check_exports(library):
-    """Names of the library itself, such as GOMP_parallel, would replace those of the program."""
+    """Checks that only Predictor is exported. GOMP_parallel would replace the program's own."""
     lines = output("nm", "-D", "-C", "--defined-only", library).splitlines()
     names = [line.split(maxsplit=2)[2] for line in lines]
     expect(any("trainer::Predictor::Run(" in name for name in names), f"exported are {names[:5]}")

@@ -1,4 +1,4 @@
-"""What `cmake --install` puts under a prefix works there, and the recipes fit it.
+"""Checks that a program installed by `cmake --install` works, and that the recipes match it.
 
     install_test.py CMAKE BUILD
 """
@@ -50,7 +50,7 @@ def check_pages(prefix):
         expect((documents / name).is_file(), f"{name} is not there")
 
 
-# What the module file asks of a module system, by the commands of Tcl that it uses.
+# Defines a module system's Tcl commands, which print what the module file sets.
 STAND_IN = """
 proc module-whatis {text} {}
 proc conflict {name} {}
@@ -77,7 +77,7 @@ def check_module(prefix, version):
 
 
 def check_recipes(version):
-    """Both are Python, of this version, and name what scripts/setup.sh installs."""
+    """Checks that the recipes are valid Python, of this version, and name every library."""
     recipes = ROOT / "scripts/packaging"
     for path in [*recipes.glob("spack/*"), *recipes.glob("easybuild/*")]:
         text = path.read_text()

@@ -1,4 +1,4 @@
-"""The packages that scripts/packaging/pack.py makes of an installed program work where they are put.
+"""Checks that the packages of scripts/packaging/pack.py work wherever they are unpacked.
 
     package_test.py CMAKE BUILD
 """
@@ -35,7 +35,7 @@ def output(*command, **more):
 
 
 def check_program(program, share, version, what):
-    """Starts the program without environment variables, in a folder that is read-only."""
+    """Checks the program, without environment variables, and the files installed with it."""
     expect(output(program, "--version", env={}) == f"trainer {version}\n", f"{what}: --version")
     model = share / "trainer/models/lenet/deploy.prototxt"
     expect("conv1" in output(program, "show", f"--model={model}", env={}), f"{what}: LeNet")

@@ -1,6 +1,6 @@
-"""The live view of a run in tmux, in a terminal of 80, 200 and 60 columns: live_test.py TRAINER
+"""Tests the live view of a run in tmux, with 80, 200 and 60 columns: live_test.py TRAINER
 
-Ends with 77 where there is no tmux.
+Exits with 77 if tmux is not installed.
 """
 
 import os
@@ -21,7 +21,7 @@ def tmux(server, *words):
 
 
 def screen(server, part, seconds=60):
-    """The screen once it shows `part`."""
+    """Waits until the screen shows `part` and returns it."""
     for _ in range(seconds * 10):
         text = tmux(server, "capture-pane", "-p", "-t", "view")
         if part in text:
@@ -39,8 +39,8 @@ def resize(server, width):
 
 
 def redrawn(server, part, times=3):
-    """The screen once the line with `part` was drawn so many times. tmux tells a program of a second
-    change of its terminal's size a quarter of a second after the first, and not before."""
+    """Returns the screen once the line with `part` was drawn `times` times. Waiting matters: tmux
+    reports a second resize to the program only a quarter of a second after the first."""
     text = screen(server, part)
     for _ in range(times):
         before = live_lines(text)
@@ -51,9 +51,9 @@ def redrawn(server, part, times=3):
 
 
 def watch(server, command):
-    """The last screen of a run in a terminal whose width changes; None where rows of the live line
-    were left as it became narrower: the program may have asked for the width just before and write
-    just after that, which nothing prevents."""
+    """Returns the last screen of a run in a terminal whose width changes. Returns None if rows of
+    the live line were left when it became narrower: the program may have read the width just before
+    the change and written just after it, which cannot be prevented."""
     tmux(server, "-f", "/dev/null", "new-session", "-d", "-s", "view", "-x", "80", "-y", "24",
          "sh")
     tmux(server, "send-keys", "-t", "view", f"PS1='$ '; clear; {command}", "Enter")
@@ -89,7 +89,7 @@ def test_live(job):
     text = None
     for attempt in range(5):
         server = f"trainer-{os.getpid()}-{attempt}"
-        try:  # a run before may not have ended yet: another prefix
+        try:  # an earlier run may still be ending, so each has its own prefix
             text = watch(server, f"cd {shlex.quote(str(job.folder))} && "
                                  f"{shlex.quote(str(job.trainer))} train --solver=solver.prototxt "
                                  f"--set snapshot_prefix=snap{attempt}")

@@ -1,13 +1,13 @@
-"""What others see of a run: TensorBoard and a browser; a terminal: live_test.py.
+"""Tests how TensorBoard and a browser show a run; live_test.py tests the terminal.
 
-    watching_test.py TRAINER tensorboard    its own reader finds every value of a run that was
-                                            cut off and resumed
-    watching_test.py TRAINER report         the page is HTML without anything from outside, and a
-                                            browser, where there is one, draws it light and narrow
+    watching_test.py TRAINER tensorboard    TensorBoard's own reader finds every value of a run that
+                                            was interrupted and resumed
+    watching_test.py TRAINER report         the page is self-contained HTML, and a browser, if one
+                                            is installed, draws it light and narrow
 
-Ends with 77 where the other program is not there. For tensorboard it looks at TRAINER_PYTHON, the
+Exits with 77 if the other program is not installed. It looks for tensorboard in TRAINER_PYTHON, the
 Python that runs this, an active environment, the interpreter of a tensorboard in the path, and
-environments called venv or .venv in the tree and beside it.
+environments called venv or .venv in the tree and in its parent folder.
 """
 
 import html.parser
@@ -63,7 +63,7 @@ class Job:
 
 
 def pythons():
-    """Where a Python may be that has tensorboard."""
+    """Yields the Pythons that may have tensorboard, or None."""
     yield os.environ.get("TRAINER_PYTHON")
     yield sys.executable
     if "VIRTUAL_ENV" in os.environ:
@@ -91,7 +91,7 @@ def go_on_with_tensorboard():
 
 
 def test_tensorboard(job):
-    """40 iterations, cut off behind the snapshot of iteration 20 and resumed from it."""
+    """Stops a run at iteration 30 and resumes it from 20. TensorBoard must show all 40."""
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
     job.train("--run=run", "--set", "max_iter=30")
     job.train("--run=run", "--snapshot=snap_iter_20.solverstate")
@@ -186,7 +186,7 @@ class Reader(html.parser.HTMLParser):
 
 
 def corner(picture):
-    """The grey level of a PNG's upper left pixel, to which no filter adds anything."""
+    """Returns the grey level of a PNG's upper left pixel, which no PNG filter changes."""
     data, pixels, at = picture.read_bytes(), b"", 8
     while at < len(data):
         length, kind = struct.unpack(">I4s", data[at:at + 8])
