@@ -140,8 +140,8 @@ TEST_F(QuickLookTest, OverfitReadsTheSameBatchesForTrainingAndTests) {
   job_.net = Edited(job_.net, "scale: 0.00390625",
                     "scale: 0.00390625 mirror: true mixup: 0.2 cutmix: 1 vflip: 0.5 "
                     "mixup_classes: 10");
-  job_.net = Edited(job_.net, "batch_size: 16 }",
-                    "batch_size: 16 shuffle: true rand_skip: 9 sampling: BALANCED }");
+  job_.net =
+      Edited(job_.net, "batch_size: 16 }", "batch_size: 16 shuffle: true sampling: BALANCED }");
   job_.net += "layer { name: 'noise' type: 'Noise' bottom: 'ip' top: 'ip' }";
   job_.net += "layer { name: 'path' type: 'DropPath' bottom: 'ip' top: 'ip' }";
   job_.net += "layer { name: 'drop' type: 'Dropout' bottom: 'ip' top: 'ip' }";
@@ -153,7 +153,6 @@ TEST_F(QuickLookTest, OverfitReadsTheSameBatchesForTrainingAndTests) {
   EXPECT_EQ(train.limit(), 96u) << "3 iterations of 2 passes of 16 records";
   EXPECT_FALSE(train.augment());
   EXPECT_FALSE(train.shuffle());
-  EXPECT_FALSE(train.has_rand_skip());
   EXPECT_FALSE(train.has_sampling());
   EXPECT_EQ(test.SerializeAsString(), train.SerializeAsString());
   EXPECT_EQ(LayersOfUse(spec.train, &spec).front()->proto().transform_param().mixup(), 0);
