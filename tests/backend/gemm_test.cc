@@ -3,7 +3,10 @@
 #include <gmock/gmock.h>
 
 #include "backend/plan_testing.h"
+#include "support/test_device.h"
+#include "trainer/backend/device/cpu_device.h"
 #include "trainer/backend/device/device.h"
+#include "trainer/backend/loops/parallel_for.h"
 #include "trainer/base/error/error.h"
 #include "trainer/base/text/text.h"
 
@@ -84,9 +87,31 @@ TEST_P(GemmPlanTest, RoundsTo16Bits) {
 INSTANTIATE_TEST_SUITE_P(Of, GemmPlanTest,
                          testing::Combine(testing::Values(Sizes{1, 1, 1}, Sizes{64, 10, 500},
                                                           Sizes{7, 33, 129}, Sizes{1, 40, 17},
-                                                          Sizes{50, 1, 64}, Sizes{100, 96, 200}),
+                                                          Sizes{50, 1, 64}, Sizes{100, 96, 200},
+                                                          Sizes{70, 50, 190}),
                                           testing::Range(0, 16), testing::ValuesIn(StoredTypes())),
                          NameOfCaseGemm);
+
+TEST(GemmTest, OurLoopsMultiplyWithAvx2WhereTheyAreFaster) {
+  TRAINER_CPU_ONLY("it has these kernels");
+  if (DetectCpuIsa() != CpuIsa::kAvx2) GTEST_SKIP() << "they are chosen with AVX2 alone";
+  const auto device = MakeCpuDevice(2);
+  const auto declined = [&](const GemmDesc& desc) {
+    const auto plan = device->NewGemm(desc);
+    return plan->kernel() == "own product" ? "" : plan->skipped_kernels().at(0);
+  };
+  EXPECT_EQ(declined({.m = 64, .n = 96, .k = 500}), "");
+  EXPECT_EQ(declined({.m = 500, .n = 96, .k = 64, .trans_a = true, .accumulate = true}), "");
+  EXPECT_EQ(declined({.m = 64, .n = 96, .k = 50, .bias = true}), "own product: it adds no bias");
+  EXPECT_EQ(declined({.m = 64, .n = 96, .k = 50, .trans_b = true}),
+            "own product: oneDNN is as fast with a transposed second matrix");
+  EXPECT_EQ(declined({.m = 64, .n = 96, .k = 193, .trans_a = true}),
+            "own product: oneDNN is as fast with a transposed first matrix of many rows");
+  EXPECT_EQ(declined({.m = 15, .n = 96, .k = 50}),
+            "own product: there are fewer than 16 rows or columns");
+  EXPECT_EQ(declined({.m = 64, .n = 96, .k = 50, .dtype = DType::kBF16}),
+            "own product: it supports f32 only");
+}
 
 TEST(GemmTest, RefusesEmptyMatrices) {
   EXPECT_THAT([] { MetaDevice().NewGemm({.m = 0, .n = 2, .k = 3}); },

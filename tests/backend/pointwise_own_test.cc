@@ -86,9 +86,8 @@ TEST_F(OwnPointwiseTest, RectifiesAndKeepsNaN) {
   }
 }
 
-// Each pair of four threads shares an array of sums, because four arrays would be too large.
-// Sums of small integers are exact.
-TEST_F(OwnPointwiseTest, ThreadsShareTheSumsOfALargeWeight) {
+// Each of four threads computes a part of the channels. Sums of small integers are exact.
+TEST_F(OwnPointwiseTest, ThreadsShareALargeWeight) {
   constexpr int64_t kPixels = 3, kChannels = 2048;
   const ConvDesc desc = ImageConv(1, kChannels, kPixels, 1, kChannels, 1);
   const auto device = MakeCpuDevice(4);

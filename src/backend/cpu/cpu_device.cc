@@ -11,6 +11,7 @@
 #include "trainer/backend/loops/parallel_for.h"
 #include "trainer/backend/memory/scratch_layout.h"
 #include "trainer/base/error/error.h"
+#include "trainer/base/process/huge_pages.h"
 #include "trainer/base/text/text.h"
 #include "trainer/base/thread/thread_team.h"
 #include "trainer/base/thread/threads.h"
@@ -48,6 +49,7 @@ class CpuDevice final : public Device {
                   Join("cannot allocate ", bytes >> 20, " MiB of host memory (", bytes,
                        " bytes); lower batch_size or request more memory"));
     }
+    AdviseHugePages(memory, bytes);
     return memory;
   }
   void Free(void* memory) const override {

@@ -5,9 +5,7 @@
 //
 // The forward pass and the data gradient, in bf16 only, convert blocks of pixels to floats, which
 // stay in the second-level cache, and multiply them by panels of the weight, which stay in the
-// first (Goto and van de Geijn, "Anatomy of High-Performance Matrix Multiplication", ACM TOMS 34:3,
-// section 4). The weight gradient packs blocks of pixels and uses the products of Winograd's
-// gradient (winograd.h) with a single point.
+// first (the paper that blocked_product.h names). The weight gradient is a BlockedProduct.
 
 #include <cstdint>
 #include <string>

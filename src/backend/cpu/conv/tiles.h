@@ -7,11 +7,9 @@
 
 #include <cstdint>
 
+#include "cpu/group_product.h"
+
 namespace trainer::cpu {
-
-inline constexpr int64_t kLanes = 16;  // floats in a cache line, and in the widest vector
-
-inline int64_t RoundUpToLanes(int64_t n) { return (n + kLanes - 1) / kLanes * kLanes; }
 
 // MultiplyPixels computes
 //   y[p, j] = bias[j] + sum over t < taps of x[pixel[p] + tap[t]] * w[t, j]

@@ -131,9 +131,6 @@ void MultiplyPoint(const float* v, int64_t tiles, int64_t in, const float* u, in
 // outputs of panels [begin, end). d holds only these outputs.
 void AddPoint(const float* v, const float* d, int64_t tiles, int64_t in, int64_t out, int64_t begin,
               int64_t end, bool fresh, float* s);
-// Computes sums[m] += sum over pixels of dy[pixel, m], for channels in whole vectors.
-template <class T>
-void AddPixels(const T* dy, int64_t pixels, int64_t channels, float* sums);
 
 // Returns the reason why these loops cannot compute `desc`, or "". They need AVX-512 or AVX2 and
 // the conditions at the head of this file. They leave bf16 to the library with AVX-512, for which

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "cpu/conv/winograd.h"
+#include "cpu/group_product.h"
 #include "cpu/simd.h"
 
 namespace trainer::cpu {
@@ -11,15 +12,10 @@ namespace {
 // Vectors of a panel, which a tile multiplies at once.
 constexpr int kPanelVectors = 2;
 
-// The register blocking for vectors of L floats.
+// Tiles whose sums for two vectors of outputs are held in registers, together with two vectors of
+// kernels and a broadcast: AVX-512 has 32 registers, AVX2 has 16.
 template <int L>
-struct ProductBlocking {
-  // The sums of these tiles for two vectors of outputs are held in registers, together with two
-  // vectors of kernels and a broadcast: AVX-512 has 32 registers, AVX2 has 16.
-  static constexpr int kTiles = L == 16 ? 14 : 6;
-  // Returns for how many inputs AddTile holds the sums of `vectors` vectors of outputs.
-  static constexpr int Inputs(int vectors) { return L == 16 ? 16 / vectors : 6; }
-};
+constexpr int kMostTiles = L == 16 ? 14 : 6;
 
 // Returns the offset of vector v in rows of groups of 16 floats, where the same row of the next
 // group is `group` floats away.
@@ -69,49 +65,8 @@ struct MultiplyTile {
   }
 };
 
-// Adds the sum over t of left[t, r] * right[t, v] to s[r, v], for R inputs and N vectors of
-// outputs.
-template <class V, int R, int N>
-struct AddTile {
-  static TRAINER_INLINE void Run(const float* left, const float* right, int64_t tiles, bool fresh,
-                                 float* s) {
-    using F = typename V::F;
-    F sum[R][N];
-#pragma GCC unroll 16
-    for (int r = 0; r < R; ++r) {
-#pragma GCC unroll 2
-      for (int v = 0; v < N; ++v) {
-        if (fresh) {
-          sum[r][v] = F{};
-        } else {
-          V::LoadTo(sum[r][v], s + (r * N + v) * V::kLanes);
-        }
-      }
-    }
-    const float* second = right + VectorAt<V>(N - 1, tiles * kLanes);
-    for (int64_t t = 0; t < tiles; ++t) {
-      F d[2];
-      V::LoadTo(d[0], right + t * kLanes);
-      V::LoadTo(d[1], second + t * kLanes);
-#pragma GCC unroll 16
-      for (int r = 0; r < R; ++r) {
-        F x;
-        V::Broadcast(x, &left[t * kLanes + r]);
-#pragma GCC unroll 2
-        for (int v = 0; v < N; ++v) sum[r][v] += x * d[v];
-      }
-    }
-#pragma GCC unroll 16
-    for (int r = 0; r < R; ++r) {
-#pragma GCC unroll 2
-      for (int v = 0; v < N; ++v) V::StoreTo(s + (r * N + v) * V::kLanes, sum[r][v]);
-    }
-  }
-};
-
 using MultiplyTileCall = void (*)(const float*, int64_t, int64_t, const float*, const float*,
                                   float*);
-using AddTileCall = void (*)(const float*, const float*, int64_t, bool, float*);
 
 // Returns MultiplyTile<V, R, N> for R = 1, 2, ..., by R - 1.
 template <class V, int N, int... R>
@@ -119,30 +74,18 @@ constexpr std::array<MultiplyTileCall, sizeof...(R)> MultiplyRow(std::integer_se
   return {CompiledFor<V, MultiplyTile<V, R + 1, N>, const float*, int64_t, int64_t, const float*,
                       const float*, float*>()...};
 }
-// Returns AddTile<V, R, N> for R = 1, 2, ..., by R - 1.
-template <class V, int N, int... R>
-constexpr std::array<AddTileCall, sizeof...(R)> AddRow(std::integer_sequence<int, R...>) {
-  return {
-      CompiledFor<V, AddTile<V, R + 1, N>, const float*, const float*, int64_t, bool, float*>()...};
-}
-
-// The kernels for the vectors V, by vectors - 1 and by tiles or inputs - 1.
+// The kernels for the vectors V, by vectors - 1 and by tiles - 1.
 template <class V>
 struct ProductKernels {
-  using Blocking = ProductBlocking<V::kLanes>;
-  static constexpr auto kTiles = std::make_integer_sequence<int, Blocking::kTiles>{};
+  static constexpr auto kTiles = std::make_integer_sequence<int, kMostTiles<V::kLanes>>{};
   static constexpr std::array kMultiply = {MultiplyRow<V, 1>(kTiles), MultiplyRow<V, 2>(kTiles)};
-  static constexpr auto kAddOne =
-      AddRow<V, 1>(std::make_integer_sequence<int, Blocking::Inputs(1)>{});
-  static constexpr auto kAddTwo =
-      AddRow<V, 2>(std::make_integer_sequence<int, Blocking::Inputs(2)>{});
 };
 
 // Implements MultiplyPoint.
 template <class V>
 void MultiplyPanels(const float* v, int64_t tiles, int64_t in, const float* u, int64_t out,
                     int64_t begin, int64_t end, float* y) {
-  constexpr int kMost = ProductBlocking<V::kLanes>::kTiles;
+  constexpr int kMost = kMostTiles<V::kLanes>;
   constexpr int64_t kPanel = kPanelVectors * V::kLanes;
   constexpr int64_t kLines = kPanel / kLanes;  // cache lines of a panel's row
   const int64_t parts = (tiles + kMost - 1) / kMost, step = tiles * kLanes;
@@ -161,55 +104,6 @@ void MultiplyPanels(const float* v, int64_t tiles, int64_t in, const float* u, i
   }
 }
 
-// Adds to the sums of one panel, R or fewer inputs at a time.
-template <size_t R>
-void AddPanel(const std::array<AddTileCall, R>& add, const float* v, const float* d, int64_t tiles,
-              int64_t in, int64_t width, bool fresh, float* s) {
-  constexpr int64_t kParts = (kLanes + R - 1) / R;
-  for (int64_t c = 0; c < in; c += kLanes, v += tiles * kLanes) {
-    for (int64_t part = 0; part < kParts; ++part) {
-      const int64_t first = kLanes * part / kParts, next = kLanes * (part + 1) / kParts;
-      add[next - first - 1](v + first, d, tiles, fresh, s + (c + first) * width);
-    }
-  }
-}
-
-// Implements AddPoint.
-template <class V>
-void AddPanels(const float* v, const float* d, int64_t tiles, int64_t in, int64_t out,
-               int64_t begin, int64_t end, bool fresh, float* s) {
-  constexpr int64_t kPanel = kPanelVectors * V::kLanes;
-  s += begin * kPanel * in;
-  for (int64_t panel = begin; panel < end; ++panel, s += kPanel * in) {
-    if ((panel + 1) * kPanel <= out) {
-      AddPanel(ProductKernels<V>::kAddTwo, v, d, tiles, in, kPanel, fresh, s);
-    } else {
-      AddPanel(ProductKernels<V>::kAddOne, v, d, tiles, in, V::kLanes, fresh, s);
-    }
-    d += kPanel / kLanes * tiles * kLanes;
-  }
-}
-
-// Implements AddPixels.
-template <class V, class T>
-struct SumPixels {
-  static TRAINER_INLINE void Run(const T* dy, int64_t pixels, int64_t channels, float* sums) {
-    constexpr int64_t kAtOnce = 128;  // small, because long float sums lose digits
-    for (int64_t begin = 0; begin < pixels; begin += kAtOnce) {
-      const int64_t end = std::min(begin + kAtOnce, pixels);
-      for (int64_t m = 0; m < channels; m += V::kLanes) {
-        typename V::F sum{}, next, before;
-        for (int64_t p = begin; p < end; ++p) {
-          V::LoadTo(next, dy + p * channels + m);
-          sum += next;
-        }
-        V::LoadTo(before, sums + m);
-        V::StoreTo(sums + m, before + sum);
-      }
-    }
-  }
-};
-
 }  // namespace
 
 int64_t PanelOutputs() { return LanesFor(kLanes) * kPanelVectors; }
@@ -223,20 +117,21 @@ void MultiplyPoint(const float* v, int64_t tiles, int64_t in, const float* u, in
 
 void AddPoint(const float* v, const float* d, int64_t tiles, int64_t in, int64_t out, int64_t begin,
               int64_t end, bool fresh, float* s) {
-  WithWideLanes([=](auto lanes) {
-    AddPanels<typename decltype(lanes)::Type>(v, d, tiles, in, out, begin, end, fresh, s);
-  });
+  const int64_t panel = PanelOutputs();
+  s += begin * panel * in;
+  for (int64_t i = begin; i < end; ++i, d += panel * tiles) {
+    const int64_t width = std::min(panel, out - i * panel);
+    for (int64_t c = 0; c < in; c += kLanes, s += kLanes * width) {
+      MultiplyGroup({.left = v + c * tiles,
+                     .right = d,
+                     .depth = tiles,
+                     .columns = width,
+                     .add = fresh ? nullptr : s,
+                     .add_step = width,
+                     .y = s,
+                     .y_step = width});
+    }
+  }
 }
-
-template <class T>
-void AddPixels(const T* dy, int64_t pixels, int64_t channels, float* sums) {
-  WithWideLanes([=](auto lanes) {
-    using V = typename decltype(lanes)::Type;
-    CompiledFor<V, SumPixels<V, T>, const T*, int64_t, int64_t, float*>()(dy, pixels, channels,
-                                                                          sums);
-  });
-}
-template void AddPixels(const float*, int64_t, int64_t, float*);
-template void AddPixels(const BFloat16*, int64_t, int64_t, float*);
 
 }  // namespace trainer::cpu

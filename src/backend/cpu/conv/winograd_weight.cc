@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "cpu/conv/winograd.h"
+#include "cpu/group_product.h"
 #include "cpu/simd.h"
 
 namespace trainer::cpu {
@@ -107,7 +108,7 @@ class WinogradBackwardWeight final : public ConvBackwardWeight {
     RunParts(threads_, [&](int part) {
       const int64_t begin = pixels * part / threads_, end = pixels * (part + 1) / threads_;
       std::fill_n(sums + part * channels, channels, 0.0f);
-      AddPixels(dy + begin * channels, end - begin, channels, sums + part * channels);
+      AddRows(dy + begin * channels, end - begin, channels, sums + part * channels);
     });
     for (int64_t m = 0; m < channels; ++m) {
       float sum = 0;
