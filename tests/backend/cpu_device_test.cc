@@ -4,7 +4,12 @@
 #include <omp.h>
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <string>
 #include <vector>
 
 #include "support/test_device.h"
@@ -28,6 +33,34 @@ TEST(CpuDeviceTest, SaysThreadsAndInstructionSet) {
   TRAINER_CPU_ONLY("it is the device that is tested");
   EXPECT_THAT(MakeCpuDevice(1)->Describe(), StartsWith("CPU, 1 thread, "));
   EXPECT_THAT(MakeCpuDevice(2)->Describe(), StartsWith("CPU, 2 threads, "));
+}
+
+// Returns the flags that the kernel has for the mapping that holds `memory`, as in proc(5).
+std::string MappingFlags(const void* memory) {
+  std::ifstream maps("/proc/self/smaps");
+  const auto address = reinterpret_cast<uintptr_t>(memory);
+  bool holds = false;
+  for (std::string line; std::getline(maps, line);) {
+    uintptr_t begin = 0, end = 0;
+    if (std::sscanf(line.c_str(), "%lx-%lx ", &begin, &end) == 2) {
+      holds = begin <= address && address < end;
+    } else if (holds && line.starts_with("VmFlags:")) {
+      return line;
+    }
+  }
+  return "";
+}
+
+TEST(CpuDeviceTest, AsksForHugePagesForLargeArrays) {
+  TRAINER_CPU_ONLY("it is the device that is tested");
+  if (!std::filesystem::exists("/sys/kernel/mm/transparent_hugepage")) {
+    GTEST_SKIP() << "the kernel has no transparent huge pages";
+  }
+  const auto device = MakeCpuDevice(1);
+  constexpr size_t kBytes = size_t{64} << 20;
+  auto* memory = static_cast<std::byte*>(device->Allocate(kBytes));
+  EXPECT_THAT(MappingFlags(memory + kBytes / 2), HasSubstr(" hg"));
+  device->Free(memory);
 }
 
 TEST(CpuDeviceTest, SetsTheOpenMpTeam) {
