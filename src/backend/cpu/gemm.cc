@@ -146,8 +146,8 @@ class ReferenceGemm final : public GemmPrimitive {
   GemmDesc desc_;
 };
 
-// Accepts f32 products with AVX2 if our loops are faster: with the library they take up to twice as
-// long if no matrix is transposed, as in data gradients (64 x 4096 times 4096 x 9216, EPYC).
+// Accepts f32 products with AVX2 where our loops are faster. The library takes up to twice as long
+// if no matrix is transposed, as in data gradients (64 x 4096 times 4096 x 9216, EPYC).
 KernelOrReason<GemmPrimitive> TakeOwn(const Device&, const GemmDesc& desc) {
   if (!HasWideLanes()) return Unsupported{"it needs AVX2"};
   if (LanesFor(kLanes) == kLanes) return Unsupported{"with AVX-512 oneDNN is used"};
@@ -159,8 +159,9 @@ KernelOrReason<GemmPrimitive> TakeOwn(const Device&, const GemmDesc& desc) {
   if (desc.trans_a && desc.k > BlockedProduct::kDepth) {
     return Unsupported{"oneDNN is as fast with a transposed first matrix of many rows"};
   }
-  if (std::min(desc.m, desc.n) < kLanes)
+  if (std::min(desc.m, desc.n) < kLanes) {
     return Unsupported{"there are fewer than 16 rows or columns"};
+  }
   return std::make_unique<OwnGemm>(desc);
 }
 

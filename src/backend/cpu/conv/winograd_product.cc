@@ -74,6 +74,7 @@ constexpr std::array<MultiplyTileCall, sizeof...(R)> MultiplyRow(std::integer_se
   return {CompiledFor<V, MultiplyTile<V, R + 1, N>, const float*, int64_t, int64_t, const float*,
                       const float*, float*>()...};
 }
+
 // The kernels for the vectors V, by vectors - 1 and by tiles - 1.
 template <class V>
 struct ProductKernels {
