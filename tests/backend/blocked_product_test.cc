@@ -8,6 +8,7 @@
 
 #include "backend/plan_testing.h"
 #include "cpu/simd.h"
+#include "support/test_device.h"
 #include "trainer/base/text/text.h"
 #include "trainer/base/thread/thread_team.h"
 
@@ -26,6 +27,7 @@ struct Case {
 class BlockedProductTest : public testing::TestWithParam<Case> {
  protected:
   void SetUp() override {
+    TRAINER_CPU_ONLY("it has these loops");
     if (!HasWideLanes()) GTEST_SKIP() << "it needs AVX2";
     SetTeamSize(GetParam().threads);
   }

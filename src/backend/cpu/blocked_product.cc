@@ -54,7 +54,7 @@ struct CopyToGroups {
 };
 
 // Transposes 8 vectors of 8 floats.
-TRAINER_INLINE void Transpose(Lanes<8>::F* x) {
+TRAINER_INLINE void TransposeEight(Lanes<8>::F* x) {
   Lanes<8>::F pairs[8], fours[8];
 #pragma GCC unroll 4
   for (int i = 0; i < 8; i += 2) {
@@ -85,7 +85,7 @@ struct RowsToGroup {
         V::F x[V::kLanes];
 #pragma GCC unroll 8
         for (int i = 0; i < V::kLanes; ++i) V::LoadTo(x[i], rows[half + i] + t);
-        Transpose(x);
+        TransposeEight(x);
 #pragma GCC unroll 8
         for (int i = 0; i < V::kLanes; ++i) V::StoreTo(to + (t + i) * kLanes + half, x[i]);
       }
