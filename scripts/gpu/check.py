@@ -170,8 +170,8 @@ def main():
             children.end_all()
             if bundle.peers:
                 bundle.peers.close()
-            report.write()
-    print(f"\n{report.summary()}All of it is in {args.results}")
+            summary = report.write()
+    print(f"\n{summary}All of it is in {args.results}")
     sys.exit(1 if report.totals()["failed"] else 0)
 
 

@@ -136,11 +136,14 @@ class Report:
         return "\n".join([*lines, self.closing_line()]) + "\n"
 
     def write(self):
+        """Writes both files. Returns the text of summary.txt."""
         whole = {"machine": platform.node(), "gpus": self.bundle.gpus, "cores": os.cpu_count(),
                  "cuda": self.bundle.query.get("cuda"), "seconds": round(self.clock(), 1),
                  **self.totals(), "steps": self.rows}
         self.put("results.json", json.dumps(whole, indent=1) + "\n")
-        self.put("summary.txt", self.summary())
+        summary = self.summary()
+        self.put("summary.txt", summary)
+        return summary
 
     def put(self, name, text):
         unfinished = self.folder / (name + ".part")

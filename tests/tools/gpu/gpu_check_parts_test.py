@@ -5,6 +5,7 @@
 
 import argparse
 import csv
+import itertools
 import json
 import os
 import pathlib
@@ -134,6 +135,12 @@ class ReportTest(InAFolder):
         self.assertIn("FAILED    speed: 1 passed, 1 failed (4 s)", summary)
         self.assertIn("          a sentence\n1 passed, 1 failed; 1 figures met, 0 missed; ",
                       summary)
+
+    def test_the_written_summary_is_returned(self):
+        clock = itertools.count(7)  # time passes between the calls
+        told = gpu_report.Report(self.folder / "results", self.bundle(), lambda: next(clock))
+        summary = told.write()
+        self.assertEqual(summary, (self.folder / "results/summary.txt").read_text())
 
     def test_a_run_that_is_ended_keeps_what_it_found(self):
         results = self.folder / "results"
