@@ -27,8 +27,7 @@ struct RowsOfProduct {
       for (int v = 0; v < N; ++v) sum[r][v] = F{};
     }
     const float *left = t.left + first, *right = t.right;
-    const float* second =
-        right + (N - 1) * (V::kLanes / kLanes * t.depth * kLanes + V::kLanes % kLanes);
+    const float* second = right + VectorAt<V>(N - 1, t.depth * kLanes);
 #pragma GCC unroll 4
     for (int64_t i = 0; i < t.depth; ++i) {
       F d[2];

@@ -11,6 +11,13 @@ inline constexpr int64_t kLanes = 16;  // floats in a cache line, and in the wid
 
 inline int64_t RoundUpToLanes(int64_t n) { return (n + kLanes - 1) / kLanes * kLanes; }
 
+// Returns the offset of vector v in rows of groups of 16 floats, where the same row of the next
+// group is `group` floats away.
+template <class V>
+constexpr int64_t VectorAt(int64_t v, int64_t group) {
+  return v * V::kLanes / kLanes * group + v * V::kLanes % kLanes;
+}
+
 // MultiplyGroup computes
 //   y[i, j] = add[i, j] + sum over t < depth of left[t, i] * right[t, j]
 // for i < rows and j < columns. Both operands are stored in groups of 16 columns, [group][t][16];

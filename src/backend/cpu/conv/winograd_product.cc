@@ -17,13 +17,6 @@ constexpr int kPanelVectors = 2;
 template <int L>
 constexpr int kMostTiles = L == 16 ? 14 : 6;
 
-// Returns the offset of vector v in rows of groups of 16 floats, where the same row of the next
-// group is `group` floats away.
-template <class V>
-constexpr int64_t VectorAt(int64_t v, int64_t group) {
-  return v * V::kLanes / kLanes * group + v * V::kLanes % kLanes;
-}
-
 // Computes y[r, v] = sum over k of left[r, k] * right[k, v] for 16 * blocks k, for R tiles and N
 // vectors. Also prefetches a cache line from `ahead` for each k: the kernels come from the
 // third-level cache, and the processor does not predict these reads well enough.
