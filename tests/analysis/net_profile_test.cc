@@ -19,7 +19,7 @@
 namespace trainer {
 namespace {
 
-using testing::AllOf;
+using testing::ContainsRegex;
 using testing::Each;
 using testing::ElementsAre;
 using testing::HasSubstr;
@@ -110,8 +110,10 @@ TEST(NetProfileTest, GivesAllFiguresAsJson) {
 TEST(NetProfileTest, NamesTheDeclinedImplementationsWhereAsked) {
   const NetProfile profile = ProfileModelOf(DigitsRun());
   EXPECT_THAT(ToText(profile, true),
-              AllOf(HasSubstr("\nImplementations that were not chosen, and why:\nip\n"),
-                    HasSubstr("\n  onednn sgemm: it adds no bias\n")));
+              ContainsRegex("\nImplementations that were not chosen, and why:\n"
+                            "ip\n"
+                            "  own product: [^\n]+\n"
+                            "  onednn sgemm: it adds no bias\n"));
   EXPECT_THAT(ToText(profile), Not(HasSubstr("it adds no bias")));
 }
 
