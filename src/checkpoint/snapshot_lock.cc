@@ -173,37 +173,55 @@ class Candidate {
   struct timespec now_ = {};
 };
 
-// Removes a dead owner's lock. Another process may have removed it and created its own lock since
-// `dead` was read, so the file is renamed, read again under the new name, and restored if it is a
-// different lock.
-void RemoveDeadLock(const std::string& prefix, const std::string& path, const Found& dead) {
+std::optional<Found> AcquireLock(const std::string& prefix, const std::string& path,
+                                 const LockOwner& self, const LockTimes& times);
+
+// Replaces the lock `dead` at `path` by a lock of `self`, unless another process has done so since
+// `dead` was read. Only the process that holds the lock PATH.takeover may replace the lock at
+// `path`, so that no two processes replace it one after the other. If another process holds
+// PATH.takeover, returns that lock: its owner is about to own `path`.
+std::optional<Found> TakeOver(const std::string& prefix, const std::string& path, const Found& dead,
+                              const std::string& death, const LockOwner& self,
+                              const LockTimes& times) {
   FileOps& ops = FileOps::Posix();
-  const std::string aside = TempPathFor(prefix + ".lock.dead");
-  if (ops.Rename(path, aside) != 0) {
-    if (errno == ENOENT) return;  // another process was faster
-    ThrowFileError(FileUse::kOutput, "take over the lock file of a dead run", AbsolutePath(path),
-                   errno);
+  const std::string takeover = path + ".takeover";
+  if (std::optional<Found> rival = AcquireLock(prefix, takeover, self, times)) return rival;
+  const std::optional<Found> found = ReadLock(path);
+  if (!found || found->text != dead.text) {
+    ops.Unlink(takeover);
+    return std::nullopt;
   }
-  const std::optional<Found> taken = ReadLock(aside);
-  if (taken && taken->text != dead.text) ops.Link(aside, path);
-  ops.Unlink(aside);
+  // A network file system reports ENOENT if it repeated a rename() that had succeeded.
+  if (ops.Rename(takeover, path) != 0 && errno != ENOENT) {
+    const int reason = errno;
+    ops.Unlink(takeover);
+    ThrowFileError(FileUse::kOutput, "take over the lock file of a dead run", AbsolutePath(path),
+                   reason);
+  }
+  LOG(WARNING) << EscapeControl(
+      Join("Took over the lock of '", prefix, "' from ", dead.owner.Describe(), ", ", death));
+  return std::nullopt;
 }
 
 // Acquires the lock for this process and returns nothing. If a run that is not dead holds the lock,
-// returns that lock.
+// or takes it over, returns the lock of that run.
 std::optional<Found> AcquireLock(const std::string& prefix, const std::string& path,
                                  const LockOwner& self, const LockTimes& times) {
   for (;;) {
-    const Candidate candidate(prefix, path, self);
-    if (candidate.Become(path)) return std::nullopt;
+    struct timespec now {};
+    {
+      const Candidate candidate(prefix, path, self);
+      if (candidate.Become(path)) return std::nullopt;
+      now = candidate.now();
+    }
     RequireLock(path);
     std::optional<Found> found = ReadLock(path);
-    if (!found) continue;  // it was removed in the meantime
-    const std::string death = WhyDead(*found, candidate.now(), times);
+    if (!found) continue;                                 // it was removed in the meantime
+    if (found->text == self.Text()) return std::nullopt;  // TakeOver() has succeeded
+    const std::string death = WhyDead(*found, now, times);
     if (death.empty()) return found;
-    LOG(WARNING) << EscapeControl(
-        Join("Took over the lock of '", prefix, "' from ", found->owner.Describe(), ", ", death));
-    RemoveDeadLock(prefix, path, *found);
+    found = TakeOver(prefix, path, *found, death, self, times);
+    if (found) return found;
   }
 }
 

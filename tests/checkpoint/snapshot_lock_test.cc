@@ -42,8 +42,11 @@ class SnapshotLockTest : public testing::Test {
   // Leaves a lock of another run that was touched `ago` before now, by the file system's clock,
   // which lags the processor's clock by up to a tick.
   void Leave(const LockOwner& owner, std::chrono::seconds ago = std::chrono::seconds(0)) const {
-    WriteText(path_, owner.Text());
-    std::filesystem::last_write_time(path_, std::filesystem::last_write_time(path_) - ago);
+    LeaveAt(path_, owner, ago);
+  }
+  static void LeaveAt(const std::string& path, const LockOwner& owner, std::chrono::seconds ago) {
+    WriteText(path, owner.Text());
+    std::filesystem::last_write_time(path, std::filesystem::last_write_time(path) - ago);
   }
   static LockOwner Elsewhere() {
     LockOwner owner = LockOwner::Self();
@@ -244,12 +247,41 @@ TEST_F(SnapshotLockTest, TryDoesNotWaitEvenForAProcessOfTheSameJob) {
   EXPECT_THAT(log.lines, ElementsAre(HasSubstr("Took over the lock")));
 }
 
-TEST_F(SnapshotLockTest, OneOfManyRunsGetsIt) {
-  LockOwner dead = Elsewhere();
-  Leave(dead, std::chrono::hours(1));
+TEST_F(SnapshotLockTest, IsNotTakenOverWhileAnotherRunDoes) {
+  LockOwner rival = LockOwner::Self();
+  rival.job = "78";
+  Leave(Elsewhere(), std::chrono::hours(1));
+  LeaveAt(path_ + ".takeover", rival, std::chrono::seconds(0));
+  const std::string before = ReadText(path_);
+  const LogCollector log;
+  const auto [code, message] = ErrorOf([&] { SnapshotLock lock(prefix_, kQuick); });
+  EXPECT_EQ(code, ErrorCode::kCannotCreate);
+  EXPECT_THAT(message, HasSubstr("belong to another run that is active, process " +
+                                 std::to_string(getpid())));
+  EXPECT_THAT(message, HasSubstr("(batch job 78)"));
+  EXPECT_THAT(log.lines, IsEmpty());
+  EXPECT_EQ(ReadText(path_), before);
+  EXPECT_THAT(folder_.Names(), ElementsAre(".snap.lock", ".snap.lock.takeover"));
+}
+
+TEST_F(SnapshotLockTest, IsTakenOverAfterARunThatDiedWhileItDid) {
+  Leave(Elsewhere(), std::chrono::hours(1));
+  LeaveAt(path_ + ".takeover", Elsewhere(), std::chrono::hours(1));
+  LeaveAt(path_ + ".takeover.takeover", Elsewhere(), std::chrono::hours(1));
+  {
+    const SnapshotLock lock(prefix_, kQuick);
+    EXPECT_EQ(LockOwner::Parse(ReadText(path_)).pid, getpid());
+    EXPECT_THAT(folder_.Names(), ElementsAre(".snap.lock"));
+  }
+  EXPECT_THAT(folder_.Names(), IsEmpty());
+}
+
+// Starts eight processes at once that take over the lock of a dead run. Returns how many got it.
+int HoldersOfEight(const std::string& prefix) {
   constexpr int kRuns = 8;
-  int losers[2];
-  ASSERT_EQ(pipe(losers), 0);
+  int results[2], finish[2];
+  EXPECT_EQ(pipe(results), 0);
+  EXPECT_EQ(pipe(finish), 0);
   std::vector<pid_t> children;
   for (int i = 0; i < kRuns; ++i) {
     const pid_t child = fork();
@@ -257,29 +289,40 @@ TEST_F(SnapshotLockTest, OneOfManyRunsGetsIt) {
       children.push_back(child);
       continue;
     }
-    alarm(1000);
-    int status = 0;
+    close(finish[1]);
+    char result = '0', byte = 0;
     try {
-      const SnapshotLock lock(prefix_, kQuick);
-      status = 1;
-      for (int loser = 0; loser < kRuns - 1; ++loser) {  // until all other runs have tried
-        char byte = 0;
-        if (read(losers[0], &byte, 1) != 1) _exit(0);
-      }
+      const SnapshotLock lock(prefix, kQuick);
+      result = '1';
+      if (write(results[1], &result, 1) != 1 || read(finish[0], &byte, 1) != 0) _exit(1);
     } catch (const Error&) {
-      if (write(losers[1], "x", 1) != 1) _exit(0);
+      if (write(results[1], &result, 1) != 1) _exit(1);
     }
-    _exit(status);
+    _exit(0);
   }
-  int holders = 0;
+  int holders = 0, reported = 0;
+  close(results[1]);
+  for (char result = 0; read(results[0], &result, 1) == 1;) {
+    holders += result == '1' ? 1 : 0;
+    if (++reported == kRuns) break;
+  }
+  close(finish[1]);
+  close(finish[0]);
+  close(results[0]);
   for (const pid_t child : children) {
     int status = 0;
     waitpid(child, &status, 0);
-    holders += WIFEXITED(status) ? WEXITSTATUS(status) : 100;
+    EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
   }
-  close(losers[0]);
-  close(losers[1]);
-  EXPECT_EQ(holders, 1);
+  return holders;
+}
+
+TEST_F(SnapshotLockTest, OneOfManyRunsGetsIt) {
+  for (int round = 0; round < 20; ++round) {
+    Leave(Elsewhere(), std::chrono::hours(1));
+    EXPECT_EQ(HoldersOfEight(prefix_), 1);
+    EXPECT_THAT(folder_.Names(), IsEmpty());
+  }
 }
 
 TEST_F(SnapshotLockTest, GoesWithAProcessThatEndsInAHandler) {
