@@ -88,7 +88,8 @@ struct SumRows {
     constexpr int64_t kAtOnce = 128;  // small, because long float sums lose digits
     for (int64_t begin = 0; begin < rows; begin += kAtOnce) {
       const int64_t end = std::min(begin + kAtOnce, rows);
-      for (int64_t c = 0; c < columns; c += V::kLanes) {
+      int64_t c = 0;
+      for (; c + V::kLanes <= columns; c += V::kLanes) {
         typename V::F sum{}, next, before;
         for (int64_t r = begin; r < end; ++r) {
           V::LoadTo(next, from + r * columns + c);
@@ -96,6 +97,11 @@ struct SumRows {
         }
         V::LoadTo(before, sums + c);
         V::StoreTo(sums + c, before + sum);
+      }
+      for (; c < columns; ++c) {
+        float sum = 0;
+        for (int64_t r = begin; r < end; ++r) sum += Load(from[r * columns + c]);
+        sums[c] += sum;
       }
     }
   }

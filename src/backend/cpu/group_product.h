@@ -35,7 +35,7 @@ struct GroupProduct {
 // Computes y. See GroupProduct.
 void MultiplyGroup(const GroupProduct& t);
 
-// Computes sums[c] += sum over t < rows of from[t, c] for `columns` columns, a multiple of 16.
+// Computes sums[c] += sum over t < rows of from[t, c] for `columns` columns.
 template <class T>
 void AddRows(const T* from, int64_t rows, int64_t columns, float* sums);
 

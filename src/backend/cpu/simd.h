@@ -148,19 +148,26 @@ struct Lanes {
   }
   // Keeps the compiler from contracting a product with a sum that reads it.
   static TRAINER_INLINE void KeepProduct(F& product) { asm("" : "+v"(product)); }
-  // Loads L numbers with stride `step`: from[0], from[step], from[2 * step] and so on.
-  static TRAINER_INLINE void Gather(F& to, const float* from, int64_t step) {
+  // Loads `count` numbers with stride `step`, from[0], from[step], from[2 * step] and so on, and
+  // sets the other lanes to 0.
+  static TRAINER_INLINE void Gather(F& to, const float* from, int64_t step, int64_t count) {
     if constexpr (L == 16) {
       const I lane = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
       const I index = lane * static_cast<int32_t>(step);
-      uint16_t mask = 0xffff;
+      Mask mask;
+      MaskFirst(mask, count);
+      to = F{};
       asm("vgatherdps (%2,%3,4), %0%{%1%}"
-          : "=&v"(to), "+Yk"(mask)
+          : "+&v"(to), "+Yk"(mask)
           : "r"(from), "v"(index)
           : "memory");
     } else {
-      float lanes[L];
-      for (int l = 0; l < L; ++l) lanes[l] = from[l * step];
+      float lanes[L] = {};
+      if (count >= L) {
+        for (int l = 0; l < L; ++l) lanes[l] = from[l * step];
+      } else {
+        for (int64_t l = 0; l < count; ++l) lanes[l] = from[l * step];
+      }
       LoadTo(to, lanes);
     }
   }

@@ -17,8 +17,8 @@ class WinogradProduct {
         threads_(threads),
         splits_(OutputSplits(shape, threads)),
         split_panels_((FirstPanel(splits_) + splits_ - 1) / splits_),
-        u_group_(s_.points * PointStep(s_.c * s_.m)),
-        v_floats_(s_.points * PointStep(s_.c * BlockTiles(s_.points))),
+        u_group_(s_.points * KernelStep(s_.c, s_.m)),
+        v_floats_(s_.points * TileRange{0, BlockTiles(s_.points), s_.c}.Step()),
         y_floats_(s_.points * PointStep(split_panels_ * PanelOutputs() * BlockTiles(s_.points))),
         u_(scratch_.Add<float>(s_.group * u_group_)),
         v_(scratch_.Add<float>(threads * (v_floats_ + y_floats_))) {}
@@ -65,7 +65,7 @@ class WinogradProduct {
 
   // Computes one of threads_ parts of the kernels at the points.
   void TransformKernels(const float* weight, int part, float* u) const {
-    const int64_t vectors = s_.m / kLanes, all = s_.group * vectors * s_.c;
+    const int64_t vectors = RoundUpToLanes(s_.m) / kLanes, all = s_.group * vectors * s_.c;
     int64_t at = all * part / threads_;
     for (const int64_t end = all * (part + 1) / threads_; at < end;) {
       const int64_t vector = at / s_.c, c0 = at % s_.c, c1 = std::min(s_.c, c0 + end - at);
@@ -84,13 +84,11 @@ class WinogradProduct {
     const int64_t begin = FirstPanel(split), end = FirstPanel(split + 1);
     const int64_t column = begin * PanelOutputs();
     const TileRange out = {range.first, range.count, std::min(end * PanelOutputs(), s_.m) - column};
-    const int64_t v_point = PointStep(range.channels * range.count);
-    const int64_t y_point = PointStep(out.channels * out.count);
     float* product = v + v_floats_;
     InputToPoints(x, s_.Input(), s_.kernel, range, v);
     for (int64_t p = 0; p < s_.points; ++p) {
-      MultiplyPoint(v + p * v_point, range.count, s_.c, u + p * PointStep(s_.c * s_.m), s_.m, begin,
-                    end, product + p * y_point);
+      MultiplyPoint(v + p * range.Step(), range.count, s_.c, u + p * KernelStep(s_.c, s_.m), s_.m,
+                    begin, end, product + p * out.Step());
     }
     PointsToOutput(product, out, s_.kernel, bias != nullptr ? bias + column : bias, rectify,
                    s_.Output(), y + column);
@@ -180,9 +178,9 @@ KernelOrReason<ConvBackwardData> TakeWinogradData(const Device&, const ConvDesc&
   return MakeWinogradBackwardData(desc);
 }
 
-const RegisterConvKernel<ConvForward> kConvWinogradForward({DeviceKind::kCpu, priority::kOwn + 20,
+const RegisterConvKernel<ConvForward> kConvWinogradForward({DeviceKind::kCpu, priority::kOwn + 8,
                                                             "own Winograd", TakeWinogradForward});
-const RegisterConvKernel<ConvBackwardData> kConvWinogradData({DeviceKind::kCpu, priority::kOwn + 20,
+const RegisterConvKernel<ConvBackwardData> kConvWinogradData({DeviceKind::kCpu, priority::kOwn + 8,
                                                               "own Winograd", TakeWinogradData});
 
 }  // namespace
@@ -194,8 +192,8 @@ std::string WinogradRefuses(const ConvDesc& desc) {
     return "oneDNN has compiled code for bf16 with AVX-512";
   }
   if (desc.in.size() != 2) return "it supports images only";
-  if (desc.in_channels / desc.group % kLanes != 0 || desc.out_channels / desc.group % kLanes != 0) {
-    return "the channels of a group do not fill whole vectors of 16";
+  if (std::min(desc.in_channels, desc.out_channels) / desc.group < kLanes) {
+    return "a group has fewer than 16 channels";
   }
   if (desc.kernel[0] != desc.kernel[1] || (desc.kernel[0] != 3 && desc.kernel[0] != 5)) {
     return "the kernel is neither 3 x 3 nor 5 x 5";
@@ -213,7 +211,12 @@ std::string WinogradLoses(const WinogradShape& s) {
   const int64_t direct = s.batch * s.oh * s.ow * s.kernel * s.kernel;
   if (s.tiles < 32) return Join(s.tiles, " tiles are too few to justify transforming the kernels");
   if (direct < 2 * s.points * s.tiles) return "its tiles reach too far beyond the edge";
-  return s.points * s.group * s.c * s.m > kMaxFloats ? "the transformed kernels are too large" : "";
+  if (direct * s.m < 2 * s.points * s.tiles * RoundUpToLanes(s.m)) {
+    return "the output channels fill too few vectors of 16";
+  }
+  return s.group * s.points * KernelStep(s.c, s.m) > kMaxFloats
+             ? "the transformed kernels are too large"
+             : "";
 }
 
 std::string WinogradWeightLoses(const WinogradShape& s) {

@@ -1,8 +1,7 @@
 #pragma once
 // Convolutions of images by Winograd's minimal filtering in AVX-512 or AVX2 loops, for square
-// kernels of 3 or 5, stride 1 and channels in multiples of 16. Source: Lavin and Gray, "Fast
-// Algorithms for Convolutional Neural Networks", arXiv:1509.09308, section 4; the evaluation points
-// are our own.
+// kernels of 3 or 5 and stride 1. Source: Lavin and Gray, "Fast Algorithms for Convolutional Neural
+// Networks", arXiv:1509.09308, section 4; the evaluation points are our own.
 //
 // Why it needs fewer products: along one axis, take 4 numbers d and the r taps w as coefficients of
 // polynomials. Their product, the full convolution of d and w, has n = r + 3 coefficients, so it is
@@ -30,13 +29,15 @@
 // infinity, with about half the error of the usual 0, +-1, +-2. For r = 5 they are 0, +-1/2, +-1,
 // +-2 and infinity, with three times that error. All matrices but G are exact in float.
 //
-// Values at the n^2 points are stored as [n^2][channels / 16][tiles][16].
+// Values at the n^2 points are stored as [n^2][channels / 16, rounded up][tiles][16]. The last
+// group is filled up with zeros.
 
 #include <cstdint>
 #include <memory>
 
 #include "conv_kernels.h"
 #include "cpu/conv/tiles.h"
+#include "cpu/group_product.h"
 #include "trainer/backend/memory/scratch_layout.h"
 #include "trainer/base/thread/thread_team.h"
 
@@ -87,6 +88,9 @@ inline int64_t BlockTiles(int64_t points) { return points == 36 ? 56 : 28; }
 // Tiles [first, first + count) of all images, with `channels` channels.
 struct TileRange {
   int64_t first, count, channels;
+
+  // Returns the floats from one point to the next.
+  int64_t Step() const { return PointStep(RoundUpToLanes(channels) * count); }
 };
 
 // Computes v = B^T x B for the patches of a range of tiles, n x n pixels each: their values at the
@@ -111,11 +115,13 @@ struct KernelSteps {
   bool reversed;
 };
 // Kernels at the points, and their gradients, are stored in panels of two vectors of outputs, at
-// most: [n^2][panel][in][32 or 16] with AVX-512, [n^2][panel][in][16] with AVX2. Returns the
-// outputs of a panel.
+// most: [n^2][panel][in][32 or 16] with AVX-512, [n^2][panel][in][16] with AVX2. The number of
+// outputs is rounded up to a multiple of 16. Returns the outputs of a panel.
 int64_t PanelOutputs();
+// Returns the floats from one point to the next.
+inline int64_t KernelStep(int64_t in, int64_t out) { return PointStep(in * RoundUpToLanes(out)); }
 // Computes u = G w G^T, the kernels' values at the points, for inputs [c0, c1) of `in` and the 16
-// outputs from `m` on, of `out`.
+// outputs from `m` on, of `out`; they are 0 for outputs that do not exist.
 void KernelsToPoints(const float* weight, const KernelSteps& steps, int64_t c0, int64_t c1,
                      int64_t in, int64_t m, int64_t out, float* u);
 // Computes dw += G^T s G for input c of `in` and the 16 outputs from m on, of `out`. s is the sum

@@ -17,12 +17,12 @@ constexpr int kPanelVectors = 2;
 template <int L>
 constexpr int kMostTiles = L == 16 ? 14 : 6;
 
-// Computes y[r, v] = sum over k of left[r, k] * right[k, v] for 16 * blocks k, for R tiles and N
-// vectors. Also prefetches a cache line from `ahead` for each k: the kernels come from the
-// third-level cache, and the processor does not predict these reads well enough.
+// Computes y[r, v] = sum over k < depth of left[r, k] * right[k, v] for R tiles and N vectors. Also
+// prefetches a cache line from `ahead` for each k: the kernels come from the third-level cache, and
+// the processor does not predict these reads well enough.
 template <class V, int R, int N>
 struct MultiplyTile {
-  static TRAINER_INLINE void Run(const float* left, int64_t left_step, int64_t blocks,
+  static TRAINER_INLINE void Run(const float* left, int64_t left_step, int64_t depth,
                                  const float* right, const float* ahead, float* y) {
     using F = typename V::F;
     F sum[R][N];
@@ -31,9 +31,10 @@ struct MultiplyTile {
 #pragma GCC unroll 2
       for (int v = 0; v < N; ++v) sum[r][v] = F{};
     }
-    for (int64_t block = 0; block < blocks; ++block, left += left_step) {
+    for (int64_t done = 0; done < depth; done += kLanes, left += left_step) {
+      const int64_t count = std::min(depth - done, kLanes);
 #pragma GCC unroll 4
-      for (int k = 0; k < kLanes; ++k, right += N * V::kLanes) {
+      for (int64_t k = 0; k < count; ++k, right += N * V::kLanes) {
         __builtin_prefetch(ahead, 0, 2);
         ahead += kLanes;
         F w[N];
@@ -83,17 +84,17 @@ void MultiplyPanels(const float* v, int64_t tiles, int64_t in, const float* u, i
   constexpr int64_t kPanel = kPanelVectors * V::kLanes;
   constexpr int64_t kLines = kPanel / kLanes;  // cache lines of a panel's row
   const int64_t parts = (tiles + kMost - 1) / kMost, step = tiles * kLanes;
+  const int64_t all_vectors = RoundUpToLanes(out) / V::kLanes;
   for (int64_t panel = begin; panel < end; ++panel, y += kLines * step) {
-    const int64_t vectors =
-        std::min<int64_t>(kPanelVectors, out / V::kLanes - kPanelVectors * panel);
+    const int64_t vectors = std::min<int64_t>(kPanelVectors, all_vectors - kPanelVectors * panel);
     const float* right = u + panel * kPanel * in;
     for (int64_t part = 0; part < parts; ++part) {
       const int64_t first = tiles * part / parts, next = tiles * (part + 1) / parts;
       // Each of the first parts prefetches one line of each row of the next panel; the others
       // prefetch cached data.
       const float* ahead = right + (part < kLines ? kPanel + part * kLanes : 0) * in;
-      ProductKernels<V>::kMultiply[vectors - 1][next - first - 1](
-          v + first * kLanes, step, in / kLanes, right, ahead, y + first * kLanes);
+      ProductKernels<V>::kMultiply[vectors - 1][next - first - 1](v + first * kLanes, step, in,
+                                                                  right, ahead, y + first * kLanes);
     }
   }
 }
@@ -114,16 +115,19 @@ void AddPoint(const float* v, const float* d, int64_t tiles, int64_t in, int64_t
   const int64_t panel = PanelOutputs();
   s += begin * panel * in;
   for (int64_t i = begin; i < end; ++i, d += panel * tiles) {
-    const int64_t width = std::min(panel, out - i * panel);
-    for (int64_t c = 0; c < in; c += kLanes, s += kLanes * width) {
+    const int64_t width = std::min(panel, RoundUpToLanes(out) - i * panel);
+    for (int64_t c = 0; c < in; c += kLanes) {
+      const int64_t rows = std::min(kLanes, in - c);
       MultiplyGroup({.left = v + c * tiles,
                      .right = d,
                      .depth = tiles,
+                     .rows = rows,
                      .columns = width,
                      .add = fresh ? nullptr : s,
                      .add_step = width,
                      .y = s,
                      .y_step = width});
+      s += rows * width;
     }
   }
 }

@@ -23,16 +23,23 @@ struct Span {
   }
 };
 
-// Loads a vector, or zeros if the mask selects no lane.
+// Loads the lanes that the mask selects, of the first `count` lanes, and sets the others to 0.
 template <class V>
-TRAINER_INLINE void LoadOrZero(typename V::F& to, const float* from, const typename V::Mask& mask) {
+TRAINER_INLINE void LoadOrZero(typename V::F& to, const float* from, const typename V::Mask& mask,
+                               int64_t) {
   V::LoadWhere(to, from, mask);
 }
 // Positions outside the image have the address of one inside, which may be read.
 template <class V>
 TRAINER_INLINE void LoadOrZero(typename V::F& to, const BFloat16* from,
-                               const typename V::Mask& mask) {
-  V::LoadTo(to, from);
+                               const typename V::Mask& mask, int64_t count) {
+  if (count >= V::kLanes) {
+    V::LoadTo(to, from);
+  } else {
+    BFloat16 lanes[V::kLanes] = {};
+    std::copy_n(from, std::max<int64_t>(count, 0), lanes);
+    V::LoadTo(to, lanes);
+  }
   V::Clear(to, mask);
 }
 
@@ -53,19 +60,22 @@ struct PatchesToPoints {
   static TRAINER_INLINE void Run(const T* images, const Patches& p, const TileRange& range,
                                  float* v) {
     using F = typename V::F;
-    const int64_t point = PointStep(range.channels * range.count);
+    const int64_t point = range.Step(), all = RoundUpToLanes(range.channels);
     for (int64_t t = 0; t < range.count; ++t) {
       const TileOrigin at = OriginOf(p, range.first + t);
       Span<V> rows, columns;
       rows.Set(at.i, Axis::kIn, p.h, p.w * p.pixel);
       columns.Set(at.j, Axis::kIn, p.w, p.pixel);
       const T* from = images + at.image * p.h * p.w * p.pixel;
-      for (int64_t c = 0; c < range.channels; c += V::kLanes) {
+      for (int64_t c = 0; c < all; c += V::kLanes) {
+        const int64_t count = range.channels - c;
+        typename V::Mask channels;
+        V::MaskFirst(channels, std::clamp<int64_t>(count, 0, V::kLanes));
         float* to = v + c / kLanes * range.count * kLanes + t * kLanes + c % kLanes;
         Apply2d<V, Axis>(
             [&](int i, int j, F& x) __attribute__((always_inline)) {
               LoadOrZero<V>(x, from + rows.offset[i] + columns.offset[j] + c,
-                            rows.mask[i] & columns.mask[j]);
+                            rows.mask[i] & columns.mask[j] & channels, count);
             },
             [&](int i, int j, const F& x) __attribute__((always_inline)) {
               float* const point_row = to + (i * Axis::kOut + j) * point;
@@ -84,15 +94,26 @@ struct ToOutput {
   static TRAINER_INLINE void Run(const float* v, const TileRange& range, const float* bias,
                                  bool rectify, const Patches& p, T* y) {
     using F = typename V::F;
-    const int64_t point = PointStep(range.channels * range.count);
+    const int64_t point = range.Step();
     for (int64_t t = 0; t < range.count; ++t) {
       const TileOrigin at = OriginOf(p, range.first + t);
-      const int64_t rows = p.h - at.i, columns = p.w - at.j;
-      T* to = y + ((at.image * p.h + at.i) * p.w + at.j) * p.pixel;
+      const int64_t rows = std::min(p.h - at.i, kTile), columns = std::min(p.w - at.j, kTile);
+      T* const tile = y + ((at.image * p.h + at.i) * p.w + at.j) * p.pixel;
       for (int64_t m = 0; m < range.channels; m += V::kLanes) {
         const float* from = v + m / kLanes * range.count * kLanes + t * kLanes + m % kLanes;
+        const int64_t count = std::min(range.channels - m, V::kLanes);
+        // A vector that is not full goes through an array, from which its first lanes are copied.
+        T part[kTile * kTile * V::kLanes];
+        const bool full = count == V::kLanes;
+        T* const to = full ? tile + m : part;
+        const int64_t row = full ? p.w * p.pixel : kTile * V::kLanes;
+        const int64_t column = full ? p.pixel : V::kLanes;
         F start{};
-        if (bias != nullptr) V::LoadTo(start, bias + m);
+        if (bias != nullptr) {
+          typename V::Mask channels;
+          V::MaskFirst(channels, count);
+          V::LoadWhere(start, bias + m, channels);
+        }
         Apply2d<V, Interpolate<N, kTile>>(
             [&](int i, int j, F& x)
                 __attribute__((always_inline)) { V::LoadTo(x, from + (i * N + j) * point); },
@@ -100,8 +121,13 @@ struct ToOutput {
               if (i >= rows || j >= columns) return;
               F sum = x + start;
               if (rectify) sum = sum <= F{} ? F{} : sum;
-              V::StoreTo(to + (i * p.w + j) * p.pixel + m, sum);
+              V::StoreTo(to + i * row + j * column, sum);
             });
+        for (int64_t i = 0; i < rows && !full; ++i) {
+          for (int64_t j = 0; j < columns; ++j) {
+            std::copy_n(part + i * row + j * column, count, tile + (i * p.w + j) * p.pixel + m);
+          }
+        }
       }
     }
   }
@@ -115,14 +141,15 @@ int64_t PanelOffset(int64_t m, int64_t in) {
 // Returns the distance of the rows of that column: the outputs of its panel.
 int64_t PanelWidth(int64_t m, int64_t out) {
   const int64_t panel = PanelOutputs();
-  return std::min(panel, out - m / panel * panel);
+  return std::min(panel, RoundUpToLanes(out) - m / panel * panel);
 }
 
 // Implements KernelsToPoints for R x R kernels.
 template <class V, int N, int R>
 struct ToPoints {
   static TRAINER_INLINE void Run(const float* weight, const KernelSteps& s, int64_t c0, int64_t c1,
-                                 int64_t m, float* to, int64_t width, int64_t point) {
+                                 int64_t m, int64_t count, float* to, int64_t width,
+                                 int64_t point) {
     using F = typename V::F;
     const float* scales = kFactors<N>.scales;
     for (int64_t c = c0; c < c1; ++c, to += width) {
@@ -131,7 +158,8 @@ struct ToPoints {
         Apply2d<V, Evaluate<N, R>>(
             [&](int i, int j, F& w) __attribute__((always_inline)) {
               const int tap = i * R + j;
-              V::Gather(w, from + (s.reversed ? R * R - 1 - tap : tap), s.out_step);
+              V::Gather(w, from + (s.reversed ? R * R - 1 - tap : tap), s.out_step,
+                        std::clamp<int64_t>(count - lane, 0, V::kLanes));
             },
             [&](int i, int j, const F& w) __attribute__((always_inline)) {
               const float scale = scales[i] * scales[j];
@@ -148,7 +176,7 @@ struct ToPoints {
 template <class V, int N, int R>
 struct ToKernels {
   static TRAINER_INLINE void Run(const float* from, int64_t point, int64_t parts, int64_t part_step,
-                                 const KernelSteps& s, float* to) {
+                                 const KernelSteps& s, int64_t count, float* to) {
     using F = typename V::F;
     alignas(64) float taps[R * R][kLanes];
     const float* scales = kFactors<N>.scales;
@@ -170,7 +198,7 @@ struct ToKernels {
           [&](int i, int j, const F& w)
               __attribute__((always_inline)) { V::StoreTo(taps[i * R + j] + first, w); });
     }
-    for (int64_t lane = 0; lane < kLanes; ++lane, to += s.out_step) {
+    for (int64_t lane = 0; lane < count; ++lane, to += s.out_step) {
       for (int tap = 0; tap < R * R; ++tap) to[tap] += taps[tap][lane];
     }
   }
@@ -217,14 +245,14 @@ void PointsToOutput(const float* v, const TileRange& range, int64_t kernel, cons
 
 void KernelsToPoints(const float* weight, const KernelSteps& steps, int64_t c0, int64_t c1,
                      int64_t in, int64_t m, int64_t out, float* u) {
-  const int64_t width = PanelWidth(m, out);
+  const int64_t width = PanelWidth(m, out), count = std::min(kLanes, out - m);
   float* const to = u + PanelOffset(m, in) + c0 * width;
   WithWideLanes([&](auto lanes) {
     using V = typename decltype(lanes)::Type;
     const auto run = [&](auto to_points) {
       CompiledFor<V, decltype(to_points), const float*, const KernelSteps&, int64_t, int64_t,
-                  int64_t, float*, int64_t, int64_t>()(weight, steps, c0, c1, m, to, width,
-                                                       PointStep(in * out));
+                  int64_t, int64_t, float*, int64_t, int64_t>()(weight, steps, c0, c1, m, count, to,
+                                                                width, KernelStep(in, out));
     };
     steps.kernel == 3 ? run(ToPoints<V, 6, 3>{}) : run(ToPoints<V, 8, 5>{});
   });
@@ -238,8 +266,8 @@ void PointsToKernels(const float* sums, int64_t parts, int64_t part_step, const 
     using V = typename decltype(lanes)::Type;
     const auto run = [&](auto to_kernels) {
       CompiledFor<V, decltype(to_kernels), const float*, int64_t, int64_t, int64_t,
-                  const KernelSteps&, float*>()(from, PointStep(in * out), parts, part_step, steps,
-                                                to);
+                  const KernelSteps&, int64_t, float*>()(
+          from, KernelStep(in, out), parts, part_step, steps, std::min(kLanes, out - m), to);
     };
     steps.kernel == 3 ? run(ToKernels<V, 6, 3>{}) : run(ToKernels<V, 8, 5>{});
   });

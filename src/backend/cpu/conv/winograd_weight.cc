@@ -19,10 +19,10 @@ class WinogradBackwardWeight final : public ConvBackwardWeight {
         dtype_(desc.dtype),
         threads_(TeamSize()),
         splits_(OutputSplits(s_, threads_)),
-        point_(PointStep(s_.c * s_.m)),
+        point_(KernelStep(s_.c, s_.m)),
         part_(s_.group * s_.points * point_),
-        v_floats_(s_.points * PointStep(s_.c * BlockTiles(s_.points))),
-        d_floats_(s_.points * PointStep(s_.m * BlockTiles(s_.points))),
+        v_floats_(s_.points * TileRange{0, BlockTiles(s_.points), s_.c}.Step()),
+        d_floats_(s_.points * TileRange{0, BlockTiles(s_.points), s_.m}.Step()),
         sums_(scratch_.Add<float>(threads_ / splits_ * part_)),
         v_(scratch_.Add<float>(threads_ * (v_floats_ + d_floats_))),
         bias_sums_(scratch_.Add<float>(threads_ * s_.group * s_.m)) {}
@@ -57,7 +57,7 @@ class WinogradBackwardWeight final : public ConvBackwardWeight {
   // Returns how many threads share an array of sums, a power of two.
   static int OutputSplits(const WinogradShape& s, int threads) {
     constexpr int64_t kMaxFloats = int64_t{12} << 20;  // limit for the sums of all threads
-    const int64_t sums = s.points * s.group * s.c * s.m;
+    const int64_t sums = s.group * s.points * KernelStep(s.c, s.m);
     int splits = 1;
     while (threads % (splits * 2) == 0 && sums * (threads / splits) > kMaxFloats &&
            splits * 2 * PanelOutputs() <= s.m) {
@@ -80,19 +80,20 @@ class WinogradBackwardWeight final : public ConvBackwardWeight {
     float* d = v + v_floats_;
     for (int64_t i = 0; i < blocks; ++i) {
       const int64_t skip = count * i / blocks, tiles = count * (i + 1) / blocks - skip;
-      InputToPoints(x, s_.Input(), s_.kernel, {begin + skip, tiles, s_.c}, v);
-      GradientToPoints(dy + column, s_.Output(), s_.kernel, {begin + skip, tiles, columns}, d);
-      const int64_t v_point = PointStep(s_.c * tiles), d_point = PointStep(columns * tiles);
+      const TileRange inputs = {begin + skip, tiles, s_.c},
+                      outputs = {begin + skip, tiles, columns};
+      InputToPoints(x, s_.Input(), s_.kernel, inputs, v);
+      GradientToPoints(dy + column, s_.Output(), s_.kernel, outputs, d);
       for (int64_t p = 0; p < s_.points; ++p) {
-        AddPoint(v + p * v_point, d + p * d_point, tiles, s_.c, s_.m, first, last, i == 0,
-                 sums + p * point_);
+        AddPoint(v + p * inputs.Step(), d + p * outputs.Step(), tiles, s_.c, s_.m, first, last,
+                 i == 0, sums + p * point_);
       }
     }
   }
 
   // Adds the arrays and transforms them back: one of threads_ parts of dweight.
   void AddSums(const float* sums, int part, float* dweight) const {
-    const int64_t vectors = s_.m / kLanes, all = s_.group * vectors * s_.c;
+    const int64_t vectors = RoundUpToLanes(s_.m) / kLanes, all = s_.group * vectors * s_.c;
     const int64_t end = all * (part + 1) / threads_;
     for (int64_t at = all * part / threads_; at < end; ++at) {
       const int64_t g = at / s_.c / vectors, m = at / s_.c % vectors * kLanes;
@@ -137,7 +138,7 @@ KernelOrReason<ConvBackwardWeight> TakeWinogradWeight(const Device&, const ConvD
 }
 
 const RegisterConvKernel<ConvBackwardWeight> kConvWinogradWeight(
-    {DeviceKind::kCpu, priority::kOwn + 20, "own Winograd", TakeWinogradWeight});
+    {DeviceKind::kCpu, priority::kOwn + 8, "own Winograd", TakeWinogradWeight});
 
 }  // namespace
 
