@@ -63,6 +63,13 @@ const WinogradCase kWinogradCases[] = {
     {"five_pads", Padded(2, 16, 6, 9, 32, 5, 1, 3)},
     {"five_full_pad", Padded(1, 32, 5, 5, 32, 5, 4, 4), 1},
     {"five_groups", Padded(2, 96, 9, 9, 64, 5, 2, 2, 2), 4},
+    {"vectors_not_full", Padded(2, 20, 9, 9, 50, 3, 1, 1)},
+    {"one_channel_more", Padded(2, 17, 7, 11, 33, 3, 1, 1), 3},
+    {"one_channel_less", Padded(2, 31, 6, 6, 63, 3, 0, 0)},
+    {"groups_not_full", Padded(2, 40, 9, 9, 60, 3, 1, 1, 2)},
+    {"not_full_over_threads", Padded(1, 24, 7, 7, 136, 3, 1, 1), 4},
+    {"five_not_full", Padded(3, 20, 12, 12, 50, 5, 0, 0)},
+    {"five_groups_not_full", Padded(2, 54, 9, 6, 36, 5, 2, 2, 2), 4},
 };
 
 // Returns the bound relative to the largest sum of |x| |w|. Transformed values are larger, so
@@ -191,7 +198,8 @@ TEST(WinogradStepTest, ReadsAndWritesBf16) {
   TRAINER_CPU_ONLY("it has this kernel");
   if (DetectCpuIsa() == CpuIsa::kBase) GTEST_SKIP() << "no AVX2";
   const auto device = MakeCpuDevice(2);
-  for (ConvDesc desc : {Padded(2, 32, 13, 7, 48, 3, 1, 1), Padded(2, 32, 9, 6, 64, 5, 2, 2, 2)}) {
+  for (ConvDesc desc : {Padded(2, 32, 13, 7, 48, 3, 1, 1), Padded(2, 32, 9, 6, 64, 5, 2, 2, 2),
+                        Padded(2, 20, 9, 7, 50, 3, 1, 1), Padded(2, 46, 9, 6, 58, 5, 2, 2, 2)}) {
     desc.dtype = DType::kBF16;
     const auto reference = MakeReferenceConv(desc);
     const auto forward = cpu::MakeWinogradForward(desc);
@@ -233,6 +241,11 @@ TEST(WinogradStepTest, IsTakenWhereItPays) {
   const auto name = [&](const ConvDesc& desc) { return device->NewConv(desc)->kernel(); };
   EXPECT_EQ(name(Padded(16, 64, 56, 56, 64, 3, 1, 1)), "own Winograd");
   EXPECT_EQ(name(Padded(64, 96, 27, 27, 256, 5, 2, 2, 2)), "own Winograd");
+  EXPECT_EQ(name(Padded(64, 20, 12, 12, 50, 5, 0, 0)), "own Winograd");
+  // With AVX2, the transforms cost too much for so few channels; 17 outputs fill half of a vector.
+  EXPECT_EQ(name(Padded(64, 24, 16, 16, 24, 3, 1, 1)) == "own Winograd",
+            DetectCpuIsa() == CpuIsa::kAvx512);
+  EXPECT_THAT(name(Padded(64, 64, 8, 8, 17, 3, 0, 0)), Not(StartsWith("own Winograd")));
   // These have few tiles, or tiles that are mostly outside the image.
   EXPECT_THAT(name(Padded(1, 64, 14, 14, 64, 3, 1, 1)), Not(HasSubstr("Winograd")));
   EXPECT_THAT(name(Padded(64, 64, 5, 5, 64, 3, 1, 1)), Not(HasSubstr("Winograd")));
@@ -246,14 +259,15 @@ TEST(WinogradStepTest, RefusesWhatItCannotDo) {
   const ConvDesc good = Padded(1, 16, 8, 8, 16, 3, 1, 1);
   EXPECT_EQ(cpu::WinogradRefuses(good) == "", DetectCpuIsa() != CpuIsa::kBase);
   ConvDesc bf16 = good, strided = good, dilated = good, kernel = good, line = good;
-  bf16.dtype = DType::kBF16;  // the library has fast bf16 kernels only with AVX-512
-  EXPECT_EQ(cpu::WinogradRefuses(bf16) == "", DetectCpuIsa() == CpuIsa::kAvx2);
+  bf16.dtype = DType::kBF16;
+  EXPECT_EQ(cpu::WinogradRefuses(bf16) == "",
+            DetectCpuIsa() != CpuIsa::kBase && !HasBf16Instructions());
   strided.stride = {1, 2};
   dilated.dilation = {2, 1};
   kernel.kernel = {3, 5};
   line.in = line.kernel = line.stride = line.pad = line.dilation = {3};
   for (const ConvDesc& desc :
-       {strided, dilated, kernel, line, Padded(1, 24, 8, 8, 16, 3, 1, 1),
+       {strided, dilated, kernel, line, Padded(1, 15, 8, 8, 16, 3, 1, 1),
         Padded(1, 32, 8, 8, 16, 3, 1, 1, 2), Padded(1, 16, 8, 8, 16, 3, 1, 3),
         Padded(1, 16, 8, 8, 16, 7, 1, 1)}) {
     EXPECT_NE(cpu::WinogradRefuses(desc), "") << desc.InShape().ToString();

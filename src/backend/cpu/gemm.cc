@@ -180,11 +180,14 @@ KernelOrReason<GemmPrimitive> TakeSgemm(const Device&, const GemmDesc& desc) {
 // Accepts every product for which the library has compiled code, if need be after converting 16-bit
 // operands to floats.
 KernelOrReason<GemmPrimitive> TakeMatmul(const Device&, const GemmDesc& desc) {
-  if (auto plan = MatmulPlan::Make(desc, desc.dtype)) return plan;
-  // Without AVX-512 the library multiplies bf16 in reference loops, but floats fast.
+  std::vector<DType> types = {desc.dtype};
+  // Without instructions for bf16, the library is slow with it, but multiplies floats fast.
   const bool adds_to_bf16 = desc.accumulate && desc.out_dtype != DType::kF32;
   if (desc.dtype != DType::kF32 && !adds_to_bf16) {
-    if (auto plan = MatmulPlan::Make(desc, DType::kF32)) return plan;
+    types.insert(HasBf16Instructions() ? types.end() : types.begin(), DType::kF32);
+  }
+  for (const DType type : types) {
+    if (auto plan = MatmulPlan::Make(desc, type)) return plan;
   }
   return Unsupported{"it has only reference loops for this"};
 }

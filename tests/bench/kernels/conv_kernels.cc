@@ -95,9 +95,8 @@ std::vector<double> BestMs(const Device& device, const std::vector<std::unique_p
 
 // Adds all of oneDNN's kernels for a direction, in every layout, including the slow ones.
 template <class Step, class Make>
-void AddLibrary(const ConvDesc& desc, const std::vector<cpu::ConvLayout>& layouts, const Make& make,
-                std::vector<std::unique_ptr<Step>>* steps) {
-  for (const cpu::ConvLayout layout : layouts) {
+void AddLibrary(const ConvDesc& desc, const Make& make, std::vector<std::unique_ptr<Step>>* steps) {
+  for (const cpu::ConvLayout layout : cpu::LayoutsToTry(desc)) {
     auto fast = make(desc, layout, false), any = make(desc, layout, true);
     const std::string name = fast ? fast->Name() : "";
     if (fast) steps->push_back(std::move(fast));
@@ -150,8 +149,8 @@ class Report {
 
 // Compares one convolution's kernels. Does nothing if the library is chosen anyway.
 template <class Step, class Make>
-void Compare(const Device& device, const ZooConv& conv, const char* direction,
-             const std::vector<cpu::ConvLayout>& layouts, const Make& make, Report* report) {
+void Compare(const Device& device, const ZooConv& conv, const char* direction, const Make& make,
+             Report* report) {
   std::vector<std::unique_ptr<Step>> steps;
   std::string kernel;
   for (const auto& one : KernelRegistry<ConvDesc, Step>::Get().all()) {
@@ -163,7 +162,7 @@ void Compare(const Device& device, const ZooConv& conv, const char* direction,
       break;
     }
   }
-  AddLibrary(conv.desc, layouts, make, &steps);
+  AddLibrary(conv.desc, make, &steps);
   if (steps.size() < 2) return;
   const std::vector<double> ms = BestMs(device, steps, Operands(device, conv.desc));
   const auto best = std::min_element(ms.begin() + 1, ms.end());
@@ -179,12 +178,10 @@ void CompareAll(const Device& device, std::vector<ZooConv> convs, DType dtype) {
   for (ZooConv& conv : convs) {
     conv.desc.dtype = dtype;
     Compare<ConvForward>(
-        device, conv, "forward", cpu::LayoutsForForward(conv.desc),
-        [](const auto&... how) { return cpu::MakeOneDnnForward(how...); }, &report);
-    Compare<ConvBackwardData>(device, conv, "data", cpu::LayoutsForData(conv.desc),
-                              cpu::MakeOneDnnBackwardData, &report);
-    Compare<ConvBackwardWeight>(device, conv, "weight", cpu::LayoutsForWeight(conv.desc),
-                                cpu::MakeOneDnnBackwardWeight, &report);
+        device, conv, "forward", [](const auto&... how) { return cpu::MakeOneDnnForward(how...); },
+        &report);
+    Compare<ConvBackwardData>(device, conv, "data", cpu::MakeOneDnnBackwardData, &report);
+    Compare<ConvBackwardWeight>(device, conv, "weight", cpu::MakeOneDnnBackwardWeight, &report);
   }
   report.PrintSums();
 }

@@ -23,44 +23,35 @@ bool WrongBf16Weight(const ConvDesc& desc) {
   return false;
 }
 
-// Returns the layouts to try, the most likely first. Images try our layout first, other ranks the
-// library's, because it has fast kernels only for channels-last and blocked layouts.
-std::vector<ConvLayout> LayoutsToTry(const ConvDesc& desc, bool wrong_bf16) {
-  if (wrong_bf16) return {ConvLayout::kFloat};
-  std::vector<ConvLayout> layouts = {ConvLayout::kLibrary, ConvLayout::kOurs};
-  if (desc.in.size() == 2) std::swap(layouts[0], layouts[1]);
-  if (desc.dtype != DType::kF32) layouts.push_back(ConvLayout::kFloat);
-  return layouts;
-}
-
 // Returns the first kernel that supports one of the layouts. A kernel that uses im2col is the last
 // choice.
 template <class Step, class Maker>
-KernelOrReason<Step> FirstKernel(const ConvDesc& desc, const std::vector<ConvLayout>& layouts,
-                                 const Maker& make) {
+KernelOrReason<Step> FirstKernel(const ConvDesc& desc, const Maker& make) {
   if (desc.in.size() > 3) {
     return Unsupported{Join("it supports up to 3 spatial axes, not ", desc.in.size())};
   }
   for (const bool any_kernel : {false, true}) {
-    for (const ConvLayout layout : layouts) {
+    for (const ConvLayout layout : LayoutsToTry(desc)) {
       if (auto step = make(desc, layout, any_kernel)) return step;
     }
   }
-  return Unsupported{"it has only reference loops for this"};
+  return Unsupported{"it has no compiled code for this"};
 }
 
 // Accepts every forward pass for which oneDNN has a kernel other than its reference loops.
 KernelOrReason<ConvForward> TakeLibraryForward(const Device&, const ConvDesc& desc) {
-  return FirstKernel<ConvForward>(desc, LayoutsForForward(desc),
+  return FirstKernel<ConvForward>(desc,
                                   [](const auto&... how) { return MakeOneDnnForward(how...); });
 }
 // Accepts every data gradient for which oneDNN has a kernel other than its reference loops.
 KernelOrReason<ConvBackwardData> TakeLibraryData(const Device&, const ConvDesc& desc) {
-  return FirstKernel<ConvBackwardData>(desc, LayoutsForData(desc), MakeOneDnnBackwardData);
+  if (WrongBf16Data(desc)) return Unsupported{"it computes this gradient wrongly in bf16"};
+  return FirstKernel<ConvBackwardData>(desc, MakeOneDnnBackwardData);
 }
 // Accepts every weight gradient for which oneDNN has a kernel other than its reference loops.
 KernelOrReason<ConvBackwardWeight> TakeLibraryWeight(const Device&, const ConvDesc& desc) {
-  return FirstKernel<ConvBackwardWeight>(desc, LayoutsForWeight(desc), MakeOneDnnBackwardWeight);
+  if (WrongBf16Weight(desc)) return Unsupported{"it computes this gradient wrongly in bf16"};
+  return FirstKernel<ConvBackwardWeight>(desc, MakeOneDnnBackwardWeight);
 }
 
 const RegisterConvKernel<ConvForward> kConvLibraryForward({DeviceKind::kCpu, priority::kLibrary,
@@ -73,14 +64,10 @@ const RegisterConvKernel<ConvBackwardWeight> kConvLibraryWeight({DeviceKind::kCp
 
 }  // namespace
 
-std::vector<ConvLayout> LayoutsForForward(const ConvDesc& desc) {
-  return LayoutsToTry(desc, false);
-}
-std::vector<ConvLayout> LayoutsForData(const ConvDesc& desc) {
-  return LayoutsToTry(desc, WrongBf16Data(desc));
-}
-std::vector<ConvLayout> LayoutsForWeight(const ConvDesc& desc) {
-  return LayoutsToTry(desc, WrongBf16Weight(desc));
+std::array<ConvLayout, 2> LayoutsToTry(const ConvDesc& desc) {
+  std::array<ConvLayout, 2> layouts = {ConvLayout::kLibrary, ConvLayout::kOurs};
+  if (desc.in.size() == 2) std::swap(layouts[0], layouts[1]);
+  return layouts;
 }
 
 }  // namespace trainer::cpu

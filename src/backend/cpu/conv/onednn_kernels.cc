@@ -31,10 +31,9 @@ struct ConvDescriptors {
         y(Ours(desc.OutShape(), desc.dtype)),
         weight(onednn::RowMajor(WeightDims(desc), DType::kF32)),
         bias(onednn::RowMajor({desc.out_channels}, DType::kF32)),
-        type_lib(layout == ConvLayout::kFloat ? DType::kF32 : desc.dtype),
-        x_lib(layout == ConvLayout::kOurs ? x : onednn::Any(DimsOf(desc.InShape()), type_lib)),
-        y_lib(layout == ConvLayout::kOurs ? y : onednn::Any(DimsOf(desc.OutShape()), type_lib)),
-        weight_lib(onednn::Any(WeightDims(desc), type_lib)),
+        x_lib(layout == ConvLayout::kOurs ? x : onednn::Any(DimsOf(desc.InShape()), desc.dtype)),
+        y_lib(layout == ConvLayout::kOurs ? y : onednn::Any(DimsOf(desc.OutShape()), desc.dtype)),
+        weight_lib(onednn::Any(WeightDims(desc), desc.dtype)),
         grad_lib(onednn::Any(WeightDims(desc), DType::kF32)),
         has_bias(desc.bias),
         relu(desc.relu),
@@ -104,11 +103,15 @@ struct ConvDescriptors {
   }
 
   dnnl_memory_desc_t x, y, weight, bias;
-  DType type_lib;
   dnnl_memory_desc_t x_lib, y_lib, weight_lib, grad_lib;
   dnnl_dims_t stride{}, dilate{}, pad{};
   bool has_bias, relu, tiles;
 };
+
+// Returns whether the library would compute bf16 without instructions for it.
+bool LibraryIsSlow(const ConvDesc& desc) {
+  return desc.dtype == DType::kBF16 && !HasBf16Instructions();
+}
 
 // Returns whether the library has chosen a kernel other than its reference loops; also excludes
 // im2col kernels ("gemm") unless `any_kernel`.
@@ -195,6 +198,7 @@ class OneDnnBackwardWeight final : public ConvBackwardWeight {
 
 std::unique_ptr<ConvForward> MakeOneDnnForward(const ConvDesc& desc, ConvLayout layout,
                                                bool any_kernel, WeightOrder order) {
+  if (LibraryIsSlow(desc)) return nullptr;
   ConvDescriptors d(desc, layout);
   if (order == WeightOrder::kInputsFirst) d.weight = ConvDescriptors::InputsFirst(desc);
   const Choice forward = d.Forward();
@@ -204,6 +208,7 @@ std::unique_ptr<ConvForward> MakeOneDnnForward(const ConvDesc& desc, ConvLayout 
 
 std::unique_ptr<ConvBackwardData> MakeOneDnnBackwardData(const ConvDesc& desc, ConvLayout layout,
                                                          bool any_kernel) {
+  if (LibraryIsSlow(desc)) return nullptr;
   ConvDescriptors d(desc, layout);
   d.relu = false;
   const Choice forward = d.Forward();
@@ -215,6 +220,7 @@ std::unique_ptr<ConvBackwardData> MakeOneDnnBackwardData(const ConvDesc& desc, C
 
 std::unique_ptr<ConvBackwardWeight> MakeOneDnnBackwardWeight(const ConvDesc& desc,
                                                              ConvLayout layout, bool any_kernel) {
+  if (LibraryIsSlow(desc)) return nullptr;
   ConvDescriptors d(desc, layout);
   d.relu = false;
   const Choice forward = d.Forward();

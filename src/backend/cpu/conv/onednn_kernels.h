@@ -1,7 +1,9 @@
 #pragma once
 // One direction of a convolution with one oneDNN primitive; library.cc chooses among them. Each
-// maker returns null if the library has no such kernel.
+// maker returns null if the library has no such kernel. For bf16 on processors without instructions
+// for it, oneDNN's kernels are up to four times slower than those for f32, so there is none.
 
+#include <array>
 #include <memory>
 
 #include "conv_kernels.h"
@@ -12,7 +14,6 @@ namespace trainer::cpu {
 enum class ConvLayout {
   kOurs,     // the tensors' own layout
   kLibrary,  // the library's preferred layout, copied through scratch
-  kFloat,    // the library's preferred layout, converted to f32
 };
 // The layout of a weight in memory: (M, C, kernel...) as in Caffe's files, or (C, M, kernel...).
 // The group comes first in both.
@@ -30,13 +31,8 @@ std::unique_ptr<ConvBackwardData> MakeOneDnnBackwardData(const ConvDesc& desc, C
 std::unique_ptr<ConvBackwardWeight> MakeOneDnnBackwardWeight(const ConvDesc& desc,
                                                              ConvLayout layout, bool any_kernel);
 
-// Returns the layouts to try for the forward pass, the most likely first.
-std::vector<ConvLayout> LayoutsForForward(const ConvDesc& desc);
-// Returns the layouts to try for the data gradient, the most likely first; only kFloat if the
-// library is known to compute it wrongly in bf16.
-std::vector<ConvLayout> LayoutsForData(const ConvDesc& desc);
-// Returns the layouts to try for the weight gradient, the most likely first; only kFloat if the
-// library is known to compute it wrongly in bf16.
-std::vector<ConvLayout> LayoutsForWeight(const ConvDesc& desc);
+// Returns the layouts to try, the most likely first. Images try our layout first, other ranks the
+// library's, because it has fast kernels only for channels-last and blocked layouts.
+std::array<ConvLayout, 2> LayoutsToTry(const ConvDesc& desc);
 
 }  // namespace trainer::cpu

@@ -150,7 +150,9 @@ class ScatteredBackwardData final : public ConvBackwardData {
 // Accepts 1 x 1 kernels in bf16 with channels in whole vectors.
 KernelOrReason<ConvBackwardWeight> TakePointwiseWeight(const Device& device, const ConvDesc& desc) {
   if (!IsPointwise(desc)) return Unsupported{"it is not a 1 x 1 kernel without groups and padding"};
-  if (desc.dtype != DType::kBF16) return Unsupported{"the gradient of oneDNN is faster in f32"};
+  if (desc.dtype != DType::kBF16 || !HasBf16Instructions()) {
+    return Unsupported{"the gradient of oneDNN is faster in f32"};
+  }
   if (desc.in_channels % 16 != 0 || desc.out_channels % 16 != 0) {
     return Unsupported{"the channels do not fill whole vectors of 16"};
   }

@@ -138,9 +138,9 @@ void MultiplyPoint(const float* v, int64_t tiles, int64_t in, const float* u, in
 void AddPoint(const float* v, const float* d, int64_t tiles, int64_t in, int64_t out, int64_t begin,
               int64_t end, bool fresh, float* s);
 
-// Returns the reason why these loops cannot compute `desc`, or "". They need AVX-512 or AVX2 and
-// the conditions at the head of this file. They leave bf16 to the library with AVX-512, for which
-// it has compiled code.
+// Returns the reason why these loops cannot compute `desc`, or "". They need AVX-512 or AVX2, the
+// conditions at the head of this file and at least 16 channels. They leave bf16 to the library if
+// the processor has bf16 instructions.
 std::string WinogradRefuses(const ConvDesc& desc);
 // Returns the reason why these loops are slower than others, or "". With few tiles, transforming
 // the kernels costs more than it saves, and tiles that extend far beyond the edge save nothing.

@@ -32,7 +32,7 @@ std::string VersionText(size_t version) {
 }
 
 // Returns the folder of an open library, or "".
-std::string FolderOf(void* handle) {
+std::string LibraryFolder(void* handle) {
   link_map* map = nullptr;
   if (dlinfo(handle, RTLD_DI_LINKMAP, &map) != 0 || map == nullptr) return "";
   return std::filesystem::path(map->l_name).parent_path().string();
@@ -249,12 +249,13 @@ OpenedLibrary OpenLibrary(const LibraryKind& kind, const std::vector<std::string
   }
   void* const version_call = dlsym(handle, kind.version_call.c_str());
   if (version_call == nullptr) {
-    library.problem = Join(kind.title, ": ", FolderOf(handle), " has a library of that name, but ",
-                           "without ", kind.version_call, WhatToDo(kind));
+    library.problem =
+        Join(kind.title, ": ", LibraryFolder(handle), " has a library of that name, but ",
+             "without ", kind.version_call, WhatToDo(kind));
     return library;
   }
   const size_t version = VersionBy(version_call, kind.version_form);
-  library.description = Join(VersionText(version), " in ", FolderOf(handle));
+  library.description = Join(VersionText(version), " in ", LibraryFolder(handle));
   if (std::ranges::find(kind.majors, version / 10000) == kind.majors.end()) {
     library.problem =
         Join(kind.title, " is needed; the version found is ", library.description, WhatToDo(kind));
