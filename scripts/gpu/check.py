@@ -13,13 +13,14 @@ import children
 import speed
 import steps
 from bundle import Bundle, roomy_folder
-from report import Report, Result, verdict
+from report import Report, Result, short_notes, verdict
 
 TOTAL_SECONDS = 480
 MARGIN = 10  # seconds at the end in which no step runs
-GRACE = 3    # extra seconds for a step to end its programs by itself
+GRACE = children.WRITE_SECONDS + 3  # extra seconds for a step to end its programs by itself
 DRY_FACTOR = 100  # factor on all times with --dry, because emulation is slow
 LEAST = 4    # the fewest seconds for which a step starts
+MOST_NOTES, MOST_TEXT = 40, 500  # printed notes of a step, and characters of a note
 
 ENDING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
@@ -101,7 +102,7 @@ def run_step(step, bundle, seconds, tell=lambda row: None):
         result.cut(f"took more than {late.timeout:.0f} s: not all of it was done")
     except StepIsLate:
         result.cut(f"took more than its {seconds:.0f} s: not all of it was done")
-    except Exception as error:  # a failed step must not end the run
+    except (Exception, SystemExit) as error:  # a failed step must not end the run
         result.fail(f"{type(error).__name__}: {error}")
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
@@ -111,7 +112,7 @@ def run_step(step, bundle, seconds, tell=lambda row: None):
 
 def show(row):
     print(verdict(row), flush=True)
-    for line in [*row.get("lines", ()), *row.get("notes", ())]:
+    for line in [*row.get("lines", ()), *short_notes(row, MOST_NOTES, MOST_TEXT)]:
         print(f"          {line}", flush=True)
 
 

@@ -1,5 +1,5 @@
 """Starts the programs of a step, each in its own process group, and ends them with their
-children.
+children. A program that takes too long may first write what it has.
 """
 
 import concurrent.futures
@@ -8,6 +8,8 @@ import os
 import signal
 import subprocess
 import threading
+
+WRITE_SECONDS = 5  # for a program that is late, between SIGINT and SIGKILL
 
 _groups = set()
 _lock = threading.Lock()
@@ -23,10 +25,26 @@ def start(command, outlives_step=False, **options):
     return process
 
 
+def send(group, number):
+    """Sends a signal to the process group, if it still exists."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(group, number)
+
+
+def interrupt(process):
+    """Sends SIGINT to the process group and waits up to WRITE_SECONDS for its end: ncu then writes
+    what it has measured. Returns its stdout and stderr, "" if it has not ended."""
+    send(process.pid, signal.SIGINT)
+    try:
+        out, err = process.communicate(timeout=WRITE_SECONDS)
+    except subprocess.TimeoutExpired:
+        return "", ""
+    return out or "", err or ""
+
+
 def end(process):
     """Kills the process group, if it still exists, and waits for the process."""
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(process.pid, signal.SIGKILL)
+    send(process.pid, signal.SIGKILL)
     process.wait()
     with _lock:
         _groups.discard(process.pid)
@@ -37,16 +55,19 @@ def end_all():
     with _lock:
         groups = set(_groups)
     for group in groups:
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(group, signal.SIGKILL)
+        send(group, signal.SIGKILL)
 
 
 def run(command, timeout, **options):
-    """Returns a CompletedProcess with stdout and stderr. Throws subprocess.TimeoutExpired."""
+    """Returns a CompletedProcess with stdout and stderr. Throws subprocess.TimeoutExpired, with
+    what the program has printed if it ended on SIGINT."""
     process = start(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                     stderr=subprocess.PIPE, errors="replace", **options)
     try:
         out, err = process.communicate(timeout=max(0.1, timeout))
+    except subprocess.TimeoutExpired as late:
+        late.stdout, late.stderr = interrupt(process)
+        raise
     finally:
         end(process)
     return subprocess.CompletedProcess(command, process.returncode, out, err)

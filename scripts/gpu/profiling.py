@@ -89,8 +89,8 @@ def kernels(bundle, result, seconds):
                bundle.trainer, "train", f"--solver={net.solver(2)}", "--nogpu_graph", *net.flags]
     try:
         said = children.run(command, seconds).stderr
-    except subprocess.TimeoutExpired:
-        said = ""
+    except subprocess.TimeoutExpired as late:
+        said = late.stderr
         result.cut("ncu: no time was left for all kernels")
     read_kernels(bundle, result, out, said)
 

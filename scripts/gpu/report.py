@@ -1,11 +1,13 @@
-"""Collects the results of check.py's steps: one row per step, on the screen and in two files."""
+"""Collects the results of check.py's steps: one row per step, on the screen and in two files.
+results.json has all of each note; the screen and summary.txt say how much they leave out.
+"""
 
 import dataclasses
 import json
 import os
 import platform
+import re
 
-MOST_TEXT = 500  # characters of a note
 NAMES = {True: "met", False: "MISSED", None: ""}
 
 
@@ -64,7 +66,7 @@ class Result:
         self.note(text)
 
     def note(self, text):
-        self.notes.append(" ".join(text.split())[:MOST_TEXT])
+        self.notes.append(" ".join(text.split()))
         self._changed()
 
     def measure(self, name, value, unit, least=None, most=None):
@@ -84,6 +86,25 @@ class Result:
                 "figures": figures,
                 "lines": [figure.line() for figure in self.figures],
                 "details": self.details, "seconds": round(seconds, 1)}
+
+
+def shortened(text, most):
+    """Returns a text of at most `most` characters: if that is not all, its beginning and how many
+    quoted names, such as layers, or else characters are left out."""
+    if len(text) <= most:
+        return text
+    kept = text[:most - 24].rsplit(" ", 1)[0]
+    rest = text[len(kept):]
+    names = len(re.findall(r"'[^' ]+'", rest))
+    return f"{kept} ... ({names} more)" if names else f"{kept} ... ({len(rest)} characters)"
+
+
+def short_notes(row, count, most):
+    """Returns the first `count` notes, shortened, and a line that says how many are left out."""
+    notes = row.get("notes", ())
+    lines = [shortened(note, most) for note in notes[:count]]
+    left_out = len(notes) - len(lines)
+    return [*lines, f"({left_out} more in results.json)"] if left_out else lines
 
 
 def verdict(row):
@@ -132,7 +153,7 @@ class Report:
             lines.append(verdict(row))
             lines += [f"          {line}" for line in row.get("lines", ())]
             if row.get("failed") or not row.get("whole", True):
-                lines += [f"          {note[:69]}" for note in row["notes"][:2]]
+                lines += [f"          {note}" for note in short_notes(row, 2, 69)]
         return "\n".join([*lines, self.closing_line()]) + "\n"
 
     def write(self):

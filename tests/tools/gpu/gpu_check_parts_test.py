@@ -3,7 +3,6 @@
     gpu_check_parts_test.py
 """
 
-import argparse
 import csv
 import itertools
 import json
@@ -12,26 +11,22 @@ import pathlib
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 import unittest
 
-ROOT = pathlib.Path(__file__).resolve().parents[3]
-sys.dont_write_bytecode = True
-sys.path.insert(0, str(ROOT / "scripts/gpu"))
-import bundle as gpu_bundle  # noqa: E402
-import check  # noqa: E402
-import children  # noqa: E402
-import correctness  # noqa: E402
-import machine_code  # noqa: E402
-import peers as gpu_peers  # noqa: E402
-import profiling  # noqa: E402
-import report as gpu_report  # noqa: E402
-import sass  # noqa: E402
-import speed  # noqa: E402
-import steps  # noqa: E402
+from in_a_folder import PATIENT, ROOT, InAFolder  # first: it adds the folder of the next ones
 
-PATIENT = 240  # seconds: a generous limit for waits that take less than one on an idle machine
+import check
+import children
+import correctness
+import machine_code
+import peers as gpu_peers
+import profiling
+import report as gpu_report
+import sass
+import speed
+import steps
+
 NEED_NO_GPU = ("refusal", "cpu_losses")
 
 
@@ -51,26 +46,6 @@ def is_gone(stat):
         return stat.read_text().rsplit(")", 1)[1].split()[0] == "Z"
     except FileNotFoundError:
         return True
-
-
-class InAFolder(unittest.TestCase):
-    def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = pathlib.Path(folder.name)
-        before = dict(os.environ)
-        self.addCleanup(lambda: (os.environ.clear(), os.environ.update(before)))
-
-    def wait_for(self, done):
-        end = time.monotonic() + PATIENT
-        while not done():
-            self.assertLess(time.monotonic(), end)
-            time.sleep(0.05)
-
-    def bundle(self, python="none", trainer="/bin/false"):
-        args = argparse.Namespace(dry=True, trainer=pathlib.Path(trainer), cifar10=None,
-                                  python=python)
-        return gpu_bundle.Bundle(ROOT, self.folder, args)
 
 
 class TimesTest(InAFolder):
