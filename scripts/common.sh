@@ -9,8 +9,8 @@ jobs="${TRAINER_JOBS:-$(nproc)}"
 
 say() { printf '%s\n' "$*"; }
 
-# Configures and builds. Prints every tenth part of the progress and all errors, and writes the
-# whole output to build/<preset>.log.
+# Configures and builds. Prints what the project itself notes while it is configured ("trainer: ..."),
+# every tenth part of the progress and all errors, and writes the whole output to build/<preset>.log.
 build() {
   local log="build/$preset.log" targets=()
   [[ -z "${TRAINER_TARGETS:-}" ]] || read -ra targets <<<"--target $TRAINER_TARGETS"
@@ -21,6 +21,7 @@ build() {
     say "build: CMake failed; the whole text is in $root/$log" >&2
     return 1
   fi
+  sed -n 's/^trainer: /build: /p' "$log"
   if ! cmake --build --preset "$preset" -j "$jobs" "${targets[@]}" 2>&1 | tee -a "$log" |
     show_build_progress; then
     awk '/^FAILED:/ { seen = 1 } seen && ++lines <= 80' "$log" >&2

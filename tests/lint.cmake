@@ -13,7 +13,7 @@ endforeach()
 add_test(NAME lint.format COMMAND bash ${PROJECT_SOURCE_DIR}/scripts/check_format.sh)
 add_test(NAME lint.shell COMMAND bash ${PROJECT_SOURCE_DIR}/scripts/check_shell.sh)
 set_tests_properties(lint.format lint.shell PROPERTIES SKIP_RETURN_CODE 77)
-foreach(check deps devices homes layers names size text format shell setup rerun)
+foreach(check deps devices homes layers names size text format shell setup rerun build)
   add_test(NAME lint.${check}_can_fail
            COMMAND Python3::Interpreter -B ${CMAKE_CURRENT_SOURCE_DIR}/lint/${check}_test.py)
   set_tests_properties(lint.${check}_can_fail PROPERTIES SKIP_RETURN_CODE 77)

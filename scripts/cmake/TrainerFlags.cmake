@@ -81,8 +81,9 @@ if(TRAINER_CUDA STREQUAL "AUTO")
   if(CMAKE_CUDA_COMPILER AND EXISTS /dev/nvidiactl)
     set(TRAINER_CUDA_MODE ON)
   elseif(CMAKE_CUDA_COMPILER)
-    message(NOTICE "trainer: no code for GPUs: this machine has nvcc (${CMAKE_CUDA_COMPILER}), but no "
-                   "GPU. For the GPUs of other machines, configure again with -DTRAINER_CUDA=ON")
+    # scripts/common.sh prints lines that begin so.
+    message(NOTICE "trainer: no code for GPUs, because this machine has none; to include it for other "
+                   "machines, configure with -DTRAINER_CUDA=ON")
   endif()
 endif()
 if(NOT TRAINER_CUDA_MODE MATCHES "^(ON|OFF|EMULATED)$")

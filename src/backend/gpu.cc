@@ -8,7 +8,7 @@ namespace trainer {
 namespace {
 
 constexpr const char* kNotBuilt =
-    "this build has no CUDA support; build it with cmake --preset cuda on a machine with nvcc";
+    "this build has no CUDA support; build it with -DTRAINER_CUDA=ON on a machine with nvcc";
 
 // Returns the functions that SetGpuBackend has set; all are null in a build without CUDA.
 GpuBackend& RegisteredBackend() {

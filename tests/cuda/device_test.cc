@@ -16,6 +16,20 @@ TEST_F(CudaDeviceTest, DescribesItself) {
   EXPECT_EQ(device().kind(), DeviceKind::kCuda);
 }
 
+// A build without CUDA registers no functions. Its message names the flag that the pages describe.
+TEST_F(CudaDeviceTest, ABuildWithoutCudaNamesTheFlagForIt) {
+  const GpuBackend built = RequireGpuBackend();
+  SetGpuBackend({});
+  const auto [code, text] = ErrorOf([] { MakeGpuDevice({}); });
+  const std::vector<std::string> missing = FindGpus().missing;
+  SetGpuBackend(built);
+  EXPECT_EQ(code, ErrorCode::kUnavailable);
+  EXPECT_EQ(
+      text,
+      "this build has no CUDA support; build it with -DTRAINER_CUDA=ON on a machine with nvcc");
+  EXPECT_THAT(missing, ElementsAre(text));
+}
+
 TEST_F(CudaDeviceTest, CopiesThereAndBack) {
   const OnDevice<float> memory(device(), Counting(1000));
   EXPECT_EQ(memory.Read(), Counting(1000));
