@@ -8,9 +8,9 @@
 #include <iterator>
 
 #include "cuda/conv_run.h"
+#include "cuda/nccl_check.h"
 #include "support/temp_folder.h"
 #include "trainer/backend/device/gpu.h"
-#include "trainer/backend/device/gpu_communicator.h"
 #include "trainer/backend/primitives/gemm.h"
 
 namespace trainer {
@@ -23,16 +23,6 @@ ConvDesc Fused(ConvDesc desc) {
   desc.relu = true;
   return desc;
 }
-
-// Communicates as the only rank of a run.
-class OnlyRank final : public Communicator {
- public:
-  Rank rank() const override { return {0, 1}; }
-  void OnGradientReady(int, std::span<float>) override {}
-  void WaitGradient(int) override {}
-  void AllReduce(std::span<float>) override {}
-  std::vector<std::string> Gather(const std::string& own) override { return {own}; }
-};
 
 class UsualGpuTest : public testing::Test {
  protected:
@@ -103,19 +93,7 @@ TEST_F(UsualGpuTest, SplitSumsAreAddedToTheResult) {
   EXPECT_THAT(sum.Read(), testing::Each(3.0f + 2 * 0.125f * 20000));
 }
 
-// Opens and initialises NCCL, which sums the gradients of one rank and leaves them unchanged.
-TEST_F(UsualGpuTest, NcclSumsOverOneRank) {
-  const auto gpu = Make();
-  OnlyRank host;
-  std::string note;
-  const auto group = MakeNcclGroup(*gpu, {&host, [] {}, 1}, &note);
-  if (group == nullptr) GTEST_SKIP() << note;
-  const std::vector<float> values = {1, -2, 3.5f, 4, 5};
-  const OnDevice<float> gradients(*gpu, values);
-  group->OnGradientReady(0, gradients.span());
-  group->WaitGradient(0);
-  EXPECT_EQ(gradients.Read(), values);
-}
+TEST_F(UsualGpuTest, NcclSumsOverOneRank) { CheckNcclOverOneRank(*Make()); }
 
 }  // namespace
 }  // namespace trainer
