@@ -1,4 +1,5 @@
-// Device code draws with cuRAND's function, the host with ours: both give the same words.
+// PhiloxBlock calls cuRAND's function in device code and has its own loop on the host: both give
+// the same words.
 
 #include "trainer/base/random/philox.h"
 
@@ -15,28 +16,30 @@ using trainer::PhiloxBlock;
 constexpr uint64_t kSeed = 0x123456789abcdef0;
 constexpr unsigned kStream = 7, kPass = 0xfedcba98;
 
+constexpr uint64_t BlockOf(uint64_t thread) { return (thread / 3) << 32 | thread; }
+
+// Draws as the kernels of the layers do.
 __global__ void DrawKernel(unsigned* words) {
-  const unsigned block = blockIdx.x * blockDim.x + threadIdx.x;
-  const uint4 drawn = curand_Philox4x32_10(
-      make_uint4(block, block / 3, kPass, kStream),
-      make_uint2(static_cast<unsigned>(kSeed), static_cast<unsigned>(kSeed >> 32)));
-  words[4 * block] = drawn.x;
-  words[4 * block + 1] = drawn.y;
-  words[4 * block + 2] = drawn.z;
-  words[4 * block + 3] = drawn.w;
+  const unsigned thread = blockIdx.x * blockDim.x + threadIdx.x;
+  const Philox4 drawn = PhiloxBlock({kSeed, kStream}, kPass, BlockOf(thread));
+  for (unsigned w = 0; w < 4; ++w) words[4 * thread + w] = drawn.x[w];
 }
 
 class DevicePhiloxTest : public GpuTest {};
 
 TEST_F(DevicePhiloxTest, GivesTheWordsOfTheHost) {
   const OnDevice<unsigned> words(4 * 256);
+  const uint64_t before = curand_calls;
   Start(stream_, DrawKernel, dim3(4), dim3(64), words.data());
   Cuda().StreamSynchronize(stream_);
+  EXPECT_EQ(curand_calls, before + 256);
   const std::vector<unsigned> drawn = words.Values();
-  for (uint64_t block = 0; block < 256; ++block) {
-    const Philox4 want = PhiloxBlock({kSeed, kStream}, kPass, (block / 3) << 32 | block);
-    for (size_t w = 0; w < 4; ++w) ASSERT_EQ(drawn[4 * block + w], want.x[w]) << block << ' ' << w;
+  for (uint64_t thread = 0; thread < 256; ++thread) {
+    const Philox4 want = PhiloxBlock({kSeed, kStream}, kPass, BlockOf(thread));
+    for (size_t w = 0; w < 4; ++w)
+      ASSERT_EQ(drawn[4 * thread + w], want.x[w]) << thread << ' ' << w;
   }
+  EXPECT_EQ(curand_calls, before + 256) << "the host has its own generator";
 }
 
 }  // namespace

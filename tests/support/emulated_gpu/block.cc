@@ -12,7 +12,6 @@ namespace {
 using trainer::Join;
 
 BlockRun* running = nullptr;  // guarded by the mutex
-thread_local bool in_kernel = false;
 
 BlockRun& TheRun() {
   static BlockRun* const run = new BlockRun;

@@ -6,7 +6,6 @@
 // A __shared__ variable is a static one: the blocks of a kernel use it in turn, and each block
 // finds what the previous one left, where a GPU has arbitrary values. It cannot be poisoned,
 // because the addresses of static variables of templates are unknown.
-// the addresses of static variables of templates.
 
 #include <cmath>
 #include <cstdint>
@@ -26,6 +25,8 @@ struct Coordinates {
   dim3 thread, block, block_size, grid_size;
 };
 inline constinit thread_local Coordinates at;
+// Whether this thread of the host runs a kernel at the moment.
+inline constinit thread_local bool in_kernel = false;
 
 // Where in the source a thread waits for others.
 struct Site {
