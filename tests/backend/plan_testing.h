@@ -5,8 +5,10 @@
 
 #include <cmath>
 #include <cstring>
+#include <new>
 #include <optional>
 #include <random>
+#include <span>
 #include <vector>
 
 #include "support/test_device.h"
@@ -81,13 +83,28 @@ class Values {
   }
   void* DeviceData() const {
     if (!TestsOnGpu()) return bytes_.data();
-    if (!copy_) copy_.emplace(MetaDevice(), bytes_);
-    if (!newest_on_device_) copy_->Write(bytes_);
+    const std::span<const std::byte> bytes(bytes_);
+    if (!copy_) copy_.emplace(MetaDevice(), bytes);
+    if (!newest_on_device_) copy_->Write(bytes);
     newest_on_device_ = true;
     return copy_->data();
   }
 
-  mutable std::vector<std::byte> bytes_;
+  // Begins arrays with a cache line, as devices do: only then loops may store past the caches.
+  template <class T>
+  struct AtALine {
+    using value_type = T;
+    AtALine() = default;
+    template <class U>
+    AtALine(const AtALine<U>&) {}
+    static T* allocate(size_t n) {
+      return static_cast<T*>(::operator new (n * sizeof(T), std::align_val_t{64}));
+    }
+    static void deallocate(T* memory, size_t) { ::operator delete (memory, std::align_val_t{64}); }
+    bool operator==(const AtALine&) const = default;
+  };
+
+  mutable std::vector<std::byte, AtALine<std::byte>> bytes_;
   Shape shape_;
   DType dtype_;
   mutable std::optional<OnDevice<std::byte>> copy_;
