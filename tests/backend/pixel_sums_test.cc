@@ -1,5 +1,5 @@
 // Tests sums over the pixels of each chunk and loops over pixels. A GPU splits a chunk into one
-// part or several.
+// part or several, and gives a block more pixels where there are few channels.
 
 #include "trainer/backend/loops/pixel_sums.h"
 
@@ -47,7 +47,10 @@ class PixelSumsTest : public testing::TestWithParam<Shape> {
 INSTANTIATE_TEST_SUITE_P(Of, PixelSumsTest,
                          testing::Values(Shape{2, 40, 60, 30}, Shape{3, 5, 7}, Shape{2, 3, 600},
                                          Shape{300, 33}, Shape{1, 33, 1, 257}, Shape{2, 0, 3, 3},
-                                         Shape{2, 3, 0, 3}),
+                                         Shape{2, 3, 0, 3}, Shape{2, 1, 99, 101},
+                                         Shape{2, 3, 80, 70}, Shape{3, 5, 13, 7}, Shape{2, 2, 9001},
+                                         Shape{1, 1, 4099}, Shape{40, 5, 7}, Shape{3, 70, 2},
+                                         Shape{2, 40, 31}),
                          [](const auto& shape) {
                            std::string name;
                            for (int axis = 0; axis < shape.param.Rank(); ++axis) {

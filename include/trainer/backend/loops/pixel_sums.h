@@ -55,54 +55,85 @@ struct StoreEach {
 };
 
 #ifdef TRAINER_DEVICE_CODE
-inline constexpr int kTileChannels = 32, kTileRows = 8;
-inline constexpr int kPassRows = kTileRows * map_internal::kAhead;
+// How threads advance through the pixels of a part: by so many pixels that the offset in memory
+// grows by `offset`, or by `wrap` more where this passes the last of the `inner` neighbouring
+// pixels of a channel.
+struct Steps {
+  int64_t part_rows, offset, inner, wrap;
+};
 
-// Returns the offset of channel 0 of a pixel; divides only where pixels are not contiguous.
-HD int64_t StartOf(const Rows& rows, int64_t row) {
-  return rows.inner == 1 ? row * rows.length : rows.Start(row);
-}
+// A thread's channel and its pixels of a part, rows `row`, `row` + step, ... below `end`. blockIdx
+// counts groups of channels, parts and chunks, so a thread divides at most once, to find its first
+// pixel. The threads of a warp process neighbours in memory: those along threadIdx.x are channels,
+// or pixels where the pixels of a channel are adjacent.
+struct Walk {
+  int64_t c = 0, row = 0, end = 0, offset = 0, at_inner = 0;
+  unsigned pixel, step;  // the number of this pixel among those of the block, and their count
 
-// The pixels that a block processes, [begin, end). Each chunk is cut into gridDim.y parts of
-// `part_rows` pixels, and blockIdx counts groups of channels, parts and chunks, so that no thread
-// divides to find its place.
-struct Part {
-  int64_t begin, end;
-  __device__ Part(const PixelChunks& in, int64_t chunk, int64_t part_rows) {
-    const int64_t first = chunk * in.chunk_rows;
-    begin = first + blockIdx.y * part_rows;
+  __device__ explicit Walk(const Rows& rows) {
+    const bool neighbours = rows.inner == 1;
+    pixel = neighbours ? threadIdx.y : threadIdx.x;
+    step = neighbours ? blockDim.y : blockDim.x;
+    c = neighbours ? int64_t{blockIdx.x} * blockDim.x + threadIdx.x
+                   : int64_t{blockIdx.x} * blockDim.y + threadIdx.y;
+  }
+  __device__ void Start(const PixelChunks& in, const Steps& steps, int64_t chunk) {
+    const int64_t first = chunk * in.chunk_rows, begin = first + blockIdx.y * steps.part_rows;
     end = first + in.chunk_rows < in.rows.count ? first + in.chunk_rows : in.rows.count;
-    if (begin + part_rows < end) end = begin + part_rows;
+    if (begin + steps.part_rows < end) end = begin + steps.part_rows;
+    row = begin + pixel;
+    offset = row * in.rows.length + c;
+    if (in.rows.inner == 1) return;
+    at_inner = row % in.rows.inner;
+    offset = (row - at_inner) * in.rows.length + c * in.rows.inner + at_inner;
+  }
+  // Goes to the thread's next pixel, or stays at its last one.
+  __device__ void Advance(const Rows& rows, const Steps& steps) {
+    if (row + step >= end) return;
+    row += step;
+    offset += steps.offset;
+    at_inner += steps.inner;
+    if (at_inner < rows.inner) return;
+    at_inner -= rows.inner;
+    offset += steps.wrap;
   }
 };
 
-// Sums 32 neighbouring channels of a part at a time. A thread reads kAhead pixels before it adds
-// the first one.
+// Sums some channels of a part at a time. A thread reads kAhead pixels before it adds the first
+// one; then the block adds the sums of its threads in a fixed order.
 template <class F>
 __global__ void __launch_bounds__(map_internal::kBlock)
-    PartSumsKernel(F f, PixelChunks in, int64_t part_rows, float* out) {
+    PartSumsKernel(F f, PixelChunks in, Steps steps, float* out) {
   constexpr int kAhead = map_internal::kAhead;
-  __shared__ float sums[kTileRows][kTileChannels + 1];
-  const int64_t channels = in.rows.length, c = blockIdx.x * kTileChannels + threadIdx.x;
+  __shared__ float sums[map_internal::kBlock];
+  Walk walk(in.rows);
+  const int64_t channels = in.rows.length;
+  const unsigned columns = map_internal::kBlock / walk.step;
+  const unsigned mine = walk.pixel * columns + (in.rows.inner == 1 ? threadIdx.x : threadIdx.y);
   for (int64_t chunk = blockIdx.z; chunk < in.chunks; chunk += gridDim.z) {
-    const Part part(in, chunk, part_rows);
-    const int64_t stat = chunk * channels + c;
+    const int64_t stat = chunk * channels + walk.c;
     float sum = 0;
-    for (int64_t r = part.begin + threadIdx.y; c < channels && r < part.end; r += kPassRows) {
-      float ahead[kAhead] = {};
+    walk.Start(in, steps, chunk);
+    const int64_t pass = kAhead * int64_t{walk.step};
+    for (int64_t r = walk.row; walk.c < channels && r < walk.end; r += pass) {
+      float ahead[kAhead];
 #pragma unroll
       for (int k = 0; k < kAhead; ++k) {
-        const int64_t row = r + k * kTileRows;
-        if (row < part.end) ahead[k] = f(StartOf(in.rows, row) + c * in.rows.inner, c, stat);
+        // Past the end, the last pixel is read again and dropped: if reads depended on a
+        // condition, a thread would wait for each before the next.
+        ahead[k] = f(walk.offset, walk.c, stat);
+        walk.Advance(in.rows, steps);
       }
 #pragma unroll
-      for (int k = 0; k < kAhead; ++k) sum += ahead[k];
+      for (int k = 0; k < kAhead; ++k) sum += r + k * int64_t{walk.step} < walk.end ? ahead[k] : 0;
     }
-    sums[threadIdx.y][threadIdx.x] = sum;
-    __syncthreads();
-    if (threadIdx.y == 0 && c < channels) {
-      for (int y = 1; y < kTileRows; ++y) sum += sums[y][threadIdx.x];
-      out[blockIdx.y * in.chunks * channels + stat] = sum;
+    sums[mine] = sum;
+    for (unsigned half = walk.step / 2; half > 0; half /= 2) {
+      __syncthreads();
+      if (walk.pixel < half) sums[mine] += sums[mine + half * columns];
+    }
+    if (walk.pixel == 0 && walk.c < channels) {
+      out[blockIdx.y * in.chunks * channels + stat] = sums[mine];
     }
     __syncthreads();
   }
@@ -112,44 +143,67 @@ __global__ void __launch_bounds__(map_internal::kBlock)
 // writes the first one.
 template <class T, class F>
 __global__ void __launch_bounds__(map_internal::kBlock)
-    MapPixelsKernel(F f, PixelChunks in, int64_t part_rows, T* to) {
+    MapPixelsKernel(F f, PixelChunks in, Steps steps, T* to) {
   constexpr int kAhead = map_internal::kAhead;
-  const int64_t channels = in.rows.length, c = blockIdx.x * kTileChannels + threadIdx.x;
-  for (int64_t chunk = blockIdx.z; c < channels && chunk < in.chunks; chunk += gridDim.z) {
-    const Part part(in, chunk, part_rows);
-    for (int64_t r = part.begin + threadIdx.y; r < part.end; r += kPassRows) {
-      float ahead[kAhead] = {};
+  Walk walk(in.rows);
+  const int64_t channels = in.rows.length;
+  for (int64_t chunk = blockIdx.z; walk.c < channels && chunk < in.chunks; chunk += gridDim.z) {
+    walk.Start(in, steps, chunk);
+    for (int64_t r = walk.row; r < walk.end; r += kAhead * int64_t{walk.step}) {
+      float ahead[kAhead];
       int64_t at[kAhead];
 #pragma unroll
       for (int k = 0; k < kAhead; ++k) {
-        const int64_t row = r + k * kTileRows;
-        at[k] = StartOf(in.rows, row) + c * in.rows.inner;
-        if (row < part.end) ahead[k] = f(at[k], c, chunk * channels + c);
+        at[k] = walk.offset;
+        ahead[k] = f(at[k], walk.c, chunk * channels + walk.c);
+        walk.Advance(in.rows, steps);
       }
 #pragma unroll
       for (int k = 0; k < kAhead; ++k) {
-        if (r + k * kTileRows < part.end) Store(to[at[k]], ahead[k]);
+        if (r + k * int64_t{walk.step} < walk.end) Store(to[at[k]], ahead[k]);
       }
     }
   }
 }
 
-// Runs kernel(f, in, part_rows, to) with each chunk cut into at most `most_parts` parts: about
+// Returns the smallest power of two that is at least n; at most `most`, which must be one.
+inline unsigned PowerOfTwo(int64_t n, unsigned most) {
+  unsigned power = 1;
+  while (power < n && power < most) power *= 2;
+  return power;
+}
+
+// Returns the threads of a block: up to 32 neighbouring channels and the rest pixels; or, if the
+// pixels of a channel are the neighbours, as many of these as a chunk has and the rest channels.
+inline dim3 ThreadsFor(const PixelChunks& in) {
+  constexpr unsigned kBlock = map_internal::kBlock;
+  const unsigned neighbours =
+      in.rows.inner == 1 ? PowerOfTwo(in.rows.length, 32) : PowerOfTwo(in.chunk_rows, kBlock);
+  return {neighbours, kBlock / neighbours};
+}
+
+// Runs kernel(f, in, steps, to) with each chunk cut into at most `most_parts` parts: about
 // kWantedBlocks blocks in all, each with at least four passes of pixels. Returns the parts.
 template <class F, class T>
-int64_t LaunchParts(const Device& device, void (*kernel)(F, PixelChunks, int64_t, T*), const F& f,
+int64_t LaunchParts(const Device& device, void (*kernel)(F, PixelChunks, Steps, T*), const F& f,
                     const PixelChunks& in, int64_t most_parts, T* to, T* partials) {
   constexpr int64_t kWantedBlocks = 2048, kMostBlocks = 65535;
-  const int64_t groups = (in.rows.length + kTileChannels - 1) / kTileChannels;
-  const int64_t wanted = std::min({(kWantedBlocks + in.chunks * groups - 1) / (in.chunks * groups),
-                                   in.chunk_rows / (4 * kPassRows), most_parts});
+  const int64_t inner = in.rows.inner, length = in.rows.length;
+  const dim3 threads = ThreadsFor(in);
+  const int64_t pixels = inner == 1 ? threads.y : threads.x;
+  const int64_t lanes = inner == 1 ? threads.x : threads.y, groups = (length + lanes - 1) / lanes;
+  const int64_t wanted =
+      std::min({(kWantedBlocks + in.chunks * groups - 1) / (in.chunks * groups),
+                in.chunk_rows / (4 * pixels * map_internal::kAhead), most_parts});
   const int64_t rows = std::max<int64_t>(1, in.chunk_rows);
   const int64_t size = (rows + std::max<int64_t>(1, wanted) - 1) / std::max<int64_t>(1, wanted);
   const int64_t parts = (rows + size - 1) / size;
+  const Steps steps = {size, pixels / inner * inner * length + pixels % inner, pixels % inner,
+                       (length - 1) * inner};
   Launch(device, kernel,
          dim3(static_cast<unsigned>(groups), static_cast<unsigned>(parts),
               static_cast<unsigned>(std::min(in.chunks, kMostBlocks))),
-         dim3(kTileChannels, kTileRows), f, in, size, parts > 1 ? partials : to);
+         threads, f, in, steps, parts > 1 ? partials : to);
   return parts;
 }
 #endif
