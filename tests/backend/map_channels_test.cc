@@ -1,4 +1,5 @@
-// A thread of a GPU processes four channels; a CPU leaves all tensors to other loops.
+// A thread of a GPU processes four channels where these can be read together, or else single
+// elements; a CPU leaves all tensors to other loops.
 
 #include "trainer/backend/loops/map_channels.h"
 
@@ -41,8 +42,17 @@ class MapChannelsTest : public testing::Test {
 };
 
 TEST_F(MapChannelsTest, AppliesTheFunctorToEachElement) {
-  for (const auto& [rows, channels] : std::vector<std::pair<int64_t, int64_t>>{
-           {1, 4}, {1001, 4}, {37, 12}, {3, 1004}, {50, 260}}) {
+  for (const auto& [rows, channels] : std::vector<std::pair<int64_t, int64_t>>{{1, 4},
+                                                                               {1001, 4},
+                                                                               {37, 12},
+                                                                               {3, 1004},
+                                                                               {50, 260},
+                                                                               {1, 1},
+                                                                               {777, 1},
+                                                                               {1001, 3},
+                                                                               {40, 5},
+                                                                               {3, 1003},
+                                                                               {0, 3}}) {
     const int64_t count = rows * channels;
     const OnDevice<float> x(*device_, Numbers(count, 1)), y(*device_, Numbers(count, 2));
     const OnDevice<float> factors(*device_, Numbers(channels, 3));
@@ -50,25 +60,88 @@ TEST_F(MapChannelsTest, AppliesTheFunctorToEachElement) {
     const auto view = [&](const OnDevice<float>& v) {
       return Tensor{v.data(), {count}, DType::kF32};
     };
-    ASSERT_EQ(MapFourChannels(*device_, TimesPlus{}, channels, {factors.data(), others.data()},
-                              view(y), view(x), view(y)),
+    ASSERT_EQ(MapChannels(*device_, TimesPlus{}, channels, {factors.data(), others.data()}, view(y),
+                          view(x), view(y)),
               TestsOnGpu());
     if (TestsOnGpu()) ExpectResult(y.Read(), channels);
   }
 }
 
-TEST_F(MapChannelsTest, LeavesOtherTensorsAsTheyAre) {
-  const std::vector<float> start = Numbers(48, 1);
-  const OnDevice<float> x(*device_, start), factors(*device_, Numbers(48, 3));
-  const auto applies = [&](int64_t channels, int64_t first, int64_t first_factor) {
-    const Tensor view = {x.data() + first, {24}, DType::kF32};
-    const float* const factor = factors.data() + first_factor;
-    return MapFourChannels(*device_, TimesPlus{}, channels, {factor, factor}, view, view, view);
+TEST_F(MapChannelsTest, NeedsNoAlignedArrays) {
+  for (const auto& [first, first_factor] :
+       std::vector<std::pair<int64_t, int64_t>>{{0, 0}, {1, 0}, {0, 1}}) {
+    const OnDevice<float> x(*device_, Numbers(48, 1 - first));
+    const OnDevice<float> y(*device_, Numbers(48, 2 - first)), out(*device_, Numbers(25, 0));
+    const OnDevice<float> factors(*device_, Numbers(8, 3 + 13 - first_factor));
+    const OnDevice<float> others(*device_, Numbers(8, 5 + 13 - first_factor));
+    const auto view = [&, start = first](const OnDevice<float>& v) {
+      return Tensor{v.data() + start, {24}, DType::kF32};
+    };
+    ASSERT_EQ(MapChannels(*device_, TimesPlus{}, 4,
+                          {factors.data() + first_factor, others.data() + first_factor}, view(out),
+                          view(x), view(y)),
+              TestsOnGpu());
+    std::vector<float> got = out.Read();
+    if (!TestsOnGpu()) {
+      EXPECT_EQ(got, Numbers(25, 0));
+      continue;
+    }
+    got.erase(first == 0 ? got.end() - 1 : got.begin());
+    ExpectResult(got, 4);
+  }
+}
+
+// Expects MapRepeated to compute x * (number of array 0) + x * (number of array 1).
+TEST_F(MapChannelsTest, FindsTheNumbersOfAnyDigits) {
+  struct Case {
+    std::vector<int64_t> length, stride;
   };
-  EXPECT_FALSE(applies(6, 0, 0));
-  EXPECT_FALSE(applies(4, 1, 0));
-  EXPECT_FALSE(applies(4, 0, 1));
-  EXPECT_EQ(x.Read(), start);
+  for (const Case& c : std::vector<Case>{{{7, 5, 3}, {0, 1, 0}},
+                                         {{300, 3}, {0, 1}},
+                                         {{5, 7, 1, 3}, {1, 0, 0, 5}},
+                                         {{3, 4, 5, 6}, {0, 6, 0, 1}},
+                                         {{2, 3, 2, 3, 2, 3, 2, 3}, {0, 1, 0, 3, 0, 9, 0, 27}},
+                                         {{600}, {0}},
+                                         {{1, 600}, {0, 1}}}) {
+    int64_t count = 1, numbers = 1;
+    for (size_t d = 0; d < c.length.size(); ++d) {
+      count *= c.length[d];
+      numbers += (c.length[d] - 1) * c.stride[d];
+    }
+    const OnDevice<float> x(*device_, Numbers(count, 1)), y(*device_, Numbers(count, 0));
+    const OnDevice<float> factors(*device_, Numbers(numbers, 3));
+    const OnDevice<float> others(*device_, Numbers(numbers, 5));
+    const auto view = [&](const OnDevice<float>& v) {
+      return Tensor{v.data(), {count}, DType::kF32};
+    };
+    ASSERT_EQ(MapRepeated(*device_, TimesPlus{}, c.length, c.stride,
+                          {factors.data(), others.data()}, view(y), view(x), view(x)),
+              TestsOnGpu());
+    std::vector<float> want = Numbers(count, 0);
+    for (int64_t i = 0; TestsOnGpu() && i < count; ++i) {
+      int64_t rest = i, number = 0;
+      for (size_t d = 0; d < c.length.size(); ++d) {
+        number += rest % c.length[d] * c.stride[d];
+        rest /= c.length[d];
+      }
+      const int64_t factor = (number + 3) % 13 + (number + 5) % 13;
+      want[static_cast<size_t>(i)] = static_cast<float>((i + 1) % 13 * factor);
+    }
+    ASSERT_EQ(y.Read(), want);
+  }
+}
+
+TEST_F(MapChannelsTest, LeavesTensorsOfTooManyDigitsOrTooLongOnesAsTheyAre) {
+  const OnDevice<float> x(*device_, Numbers(512, 1)), factors(*device_, Numbers(512, 3));
+  const Tensor view = {x.data(), {512}, DType::kF32};
+  const auto applies = [&](std::vector<int64_t> length, std::vector<int64_t> stride) {
+    return MapRepeated(*device_, TimesPlus{}, length, stride, {factors.data(), factors.data()},
+                       view, view, view);
+  };
+  EXPECT_FALSE(applies(std::vector<int64_t>(9, 2), {0, 1, 0, 2, 0, 4, 0, 8, 16}));
+  EXPECT_FALSE(applies({int64_t{1} << 31, 2}, {0, 1}));
+  EXPECT_FALSE(applies({2, 1 << 16}, {0, 1 << 16}));
+  EXPECT_EQ(x.Read(), Numbers(512, 1));
 }
 
 #ifdef TRAINER_DEVICE_CODE
@@ -82,6 +155,22 @@ TEST_F(MapChannelsTest, AFewThreadsProcessManyGroups) {
     const OnDevice<float> others(*device_, Numbers(channels, 5));
     Launch(*device_, map_internal::FourChannelsKernel<2, TimesPlus, float, float, float>, 2,
            map_internal::kBlock, TimesPlus{}, count / 4, channels / 4,
+           map_internal::PerChannel<2>{{factors.data(), others.data()}}, y.data(), x.data(),
+           y.data());
+    ExpectResult(y.Read(), channels);
+  }
+}
+
+// The same for the kernel of single elements: its digits wrap many times.
+TEST_F(MapChannelsTest, AFewThreadsProcessManyElements) {
+  if (!TestsOnGpu()) GTEST_SKIP() << "about kernels";
+  for (const uint32_t channels : {1U, 3U, 5U, 1001U}) {
+    const int64_t count = 20001 / channels * channels;
+    const OnDevice<float> x(*device_, Numbers(count, 1)), y(*device_, Numbers(count, 2));
+    const OnDevice<float> factors(*device_, Numbers(channels, 3));
+    const OnDevice<float> others(*device_, Numbers(channels, 5));
+    Launch(*device_, map_internal::RepeatedKernel<2, 2, TimesPlus, float, float, float>, 2,
+           map_internal::kBlock, TimesPlus{}, count, map_internal::Digits<2>{{channels, 1}, {1, 0}},
            map_internal::PerChannel<2>{{factors.data(), others.data()}}, y.data(), x.data(),
            y.data());
     ExpectResult(y.Read(), channels);

@@ -103,8 +103,9 @@ class PRelu final : public Layer {
   void Apply(const RunContext& run, F f, const Tensor& out, const Ins&... ins) const {
     const Device& device = run.device();
     const float* const slope = run.Param(0);
-    if (channels_.inner == 1 &&
-        MapFourChannels(device, f, channels_.channels, {slope}, out, ins...)) {
+    const int64_t length[] = {channels_.inner, channels_.channels}, stride[] = {0, 1};
+    if (channels_.inner == 1 ? MapChannels(device, f, channels_.channels, {slope}, out, ins...)
+                             : MapRepeated(device, f, length, stride, {slope}, out, ins...)) {
       return;
     }
     MapIndexed(device, AtIndex<F>{f, slope, channels_}, out, ins...);

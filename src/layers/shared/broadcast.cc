@@ -68,8 +68,8 @@ struct ScaleShiftAll {
   }
 };
 
-// Functors for MapFourChannels that scale x, shift x, or do both. number(i) returns the value of
-// array i for the channel of x.
+// Functors for MapRepeated that scale x, shift x, or do both. number(i) returns the value of array
+// i for the element x.
 struct TimesFirst {
   template <class Number>
   HD float operator()(const Number& number, float x) const {
@@ -94,12 +94,14 @@ bool IsPerChannel(const Broadcast& broadcast) {
   return broadcast.stride[0] == 1 && broadcast.length[0] == broadcast.small_count;
 }
 
-// Computes y = x * scale + shift for numbers per channel; returns what MapFourChannels does.
-bool ScaleShiftChannels(const Device& device, int64_t channels, const ConstTensor& x,
+// Computes y = x * scale + shift; returns what MapRepeated does.
+bool ScaleShiftRepeated(const Device& device, const Broadcast& broadcast, const ConstTensor& x,
                         const float* scale, const float* shift, const Tensor& y) {
-  if (scale == nullptr) return MapFourChannels(device, PlusFirst{}, channels, {shift}, y, x);
-  if (shift == nullptr) return MapFourChannels(device, TimesFirst{}, channels, {scale}, y, x);
-  return MapFourChannels(device, TimesFirstPlusSecond{}, channels, {scale, shift}, y, x);
+  const auto digits = static_cast<size_t>(broadcast.digits);
+  const std::span<const int64_t> length(broadcast.length, digits), stride(broadcast.stride, digits);
+  if (scale == nullptr) return MapRepeated(device, PlusFirst{}, length, stride, {shift}, y, x);
+  if (shift == nullptr) return MapRepeated(device, TimesFirst{}, length, stride, {scale}, y, x);
+  return MapRepeated(device, TimesFirstPlusSecond{}, length, stride, {scale, shift}, y, x);
 }
 
 // Returns how many neighbours in memory are repetitions of one small element.
@@ -170,10 +172,7 @@ bool MakeBroadcast(const Shape& large, const Shape& small, int axis, bool is_val
 void ScaleShift(const Device& device, const Broadcast& broadcast, const ConstTensor& x,
                 const float* scale, const float* shift, const Tensor& y) {
   if (broadcast.small_count == 1) return Map(device, ScaleShiftAll{scale, shift}, y, x);
-  if (IsPerChannel(broadcast) &&
-      ScaleShiftChannels(device, broadcast.small_count, x, scale, shift, y)) {
-    return;
-  }
+  if (ScaleShiftRepeated(device, broadcast, x, scale, shift, y)) return;
   DispatchDtype(x.dtype, [&](auto tag) {
     using T = typename decltype(tag)::Type;
     MapRows(device, x.Count() / broadcast.length[0], broadcast.length[0],
