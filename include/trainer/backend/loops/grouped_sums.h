@@ -98,10 +98,13 @@ __global__ void __launch_bounds__(map_internal::kBlock)
     const auto terms = TermsOfChannel(f, place.channel);
     Sum sum = {};
     for (; i < end; i += kAhead * kBlock) {
-      Sum ahead[kAhead] = {};
+      Sum ahead[kAhead];
 #pragma unroll
       for (int k = 0; k < kAhead; ++k) {
-        if (i + k * kBlock < end) ahead[k] = terms(place);
+        // Past the end, the last term is read again and dropped: if reads depended on a condition,
+        // a thread would wait for each before the next.
+        ahead[k] = terms(place);
+        if (i + (k + 1) * kBlock >= end) continue;
         place.outer += step_outer;
         place.at_inner += step_inner;
         if (place.at_inner >= in.inner) {
@@ -110,7 +113,7 @@ __global__ void __launch_bounds__(map_internal::kBlock)
         }
       }
 #pragma unroll
-      for (int k = 0; k < kAhead; ++k) AddTo(sum, ahead[k]);
+      for (int k = 0; k < kAhead; ++k) AddTo(sum, i + k * kBlock < end ? ahead[k] : Sum());
     }
 #pragma unroll
     for (int s = 0; s < kSumsIn<Sum>; ++s) {
@@ -143,14 +146,14 @@ __global__ void __launch_bounds__(map_internal::kBlock)
     if (c < in.channels) {
       const auto terms = TermsOfChannel(f, c);
       for (int64_t i = begin + threadIdx.y; i < end; i += kAhead * kTileTerms) {
-        Sum ahead[kAhead] = {};
+        Sum ahead[kAhead];
 #pragma unroll
         for (int k = 0; k < kAhead; ++k) {
-          const int64_t term = i + k * kTileTerms;
-          if (term < end) ahead[k] = terms(SplitPlace{c, term, 0, in.channels, 1});
+          const int64_t term = i + k * kTileTerms;  // past the end: see LongSumsKernel
+          ahead[k] = terms(SplitPlace{c, term < end ? term : i, 0, in.channels, 1});
         }
 #pragma unroll
-        for (int k = 0; k < kAhead; ++k) AddTo(sum, ahead[k]);
+        for (int k = 0; k < kAhead; ++k) AddTo(sum, i + k * kTileTerms < end ? ahead[k] : Sum());
       }
     }
 #pragma unroll
