@@ -5,16 +5,14 @@
 namespace trainer {
 namespace {
 
-// Limits element i, which is a sum over all passes and perhaps multiplied by the loss scale.
+// Limits a gradient, which is a sum over all passes and perhaps multiplied by the loss scale.
 struct ClipGradient {
-  float* gradients;
   float limit;  // the limit of the sum without a loss scale
   const GradientVerdict* verdict;
 
-  HD void operator()(int64_t i) const {
+  HD float operator()(float g) const {
     const float most = verdict == nullptr ? limit : limit / verdict->grad_factor;
-    const float g = gradients[i];
-    gradients[i] = g > most ? most : g < -most ? -most : g;
+    return g > most ? most : g < -most ? -most : g;
   }
 };
 
@@ -22,8 +20,8 @@ struct ClipGradient {
 
 void ClipValues(const Device& device, std::span<float> gradients, float limit, float passes,
                 const GradientVerdict* verdict) {
-  ForEach(device, static_cast<int64_t>(gradients.size()),
-          ClipGradient{gradients.data(), limit * passes, verdict});
+  const Tensor all = {gradients.data(), {static_cast<int64_t>(gradients.size())}, DType::kF32};
+  Map(device, ClipGradient{limit * passes, verdict}, all, all);
 }
 
 }  // namespace trainer
