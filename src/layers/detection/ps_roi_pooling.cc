@@ -70,8 +70,8 @@ struct MeanOfCell {
   }
 };
 
-// Adds dy / area of each cell to the gradients of its pixels, for the output channels [begin, end)
-// or for one pixel per row. Cells may share pixels: a channel's cells are added in order.
+// Adds dy * (1 / area) of each cell to the gradients of its pixels, for the output channels [begin,
+// end) or for one pixel per row. Cells may share pixels: a channel's cells are added in order.
 struct AddToPixels {
   ScaledCells cells;
   const float* dy;
@@ -84,11 +84,11 @@ struct AddToPixels {
       const int64_t region = i / per_output, part = i % per_output, image = cells.Image(region);
       const RegionCell cell = cells(region, part / cells.side, part % cells.side);
       if (image < 0 || cell.Empty()) continue;
-      const float area = cell.Area();
+      const float share = 1 / cell.Area();
       for (int64_t h = cell.top; h < cell.bottom; ++h) {
         for (int64_t w = cell.left; w < cell.right; ++w) {
           float* const to = dx + ((image * cells.height + h) * cells.width + w) * channels + part;
-          for (int64_t c = begin; c < end; ++c) to[c * per_output] += dy[i * outputs + c] / area;
+          for (int64_t c = begin; c < end; ++c) to[c * per_output] += dy[i * outputs + c] * share;
         }
       }
     }
@@ -101,9 +101,9 @@ struct AddToPixels {
     ForEachCellAt(
         cells, regions, row.index / pixels, at / cells.width, at % cells.width,
         [&](int64_t i, const RegionCell& cell) {
-          const float area = cell.Area();
+          const float share = 1 / cell.Area();
           float* const to = dx + row.index * outputs * per_output + i % per_output;
-          row.ForEach([&](int64_t c) { to[c * per_output] += dy[i * outputs + c] / area; });
+          row.ForEach([&](int64_t c) { to[c * per_output] += dy[i * outputs + c] * share; });
         });
   }
 };
