@@ -87,15 +87,21 @@ struct Walk {
     at_inner = row % in.rows.inner;
     offset = (row - at_inner) * in.rows.length + c * in.rows.inner + at_inner;
   }
-  // Goes to the thread's next pixel, or stays at its last one.
-  __device__ void Advance(const Rows& rows, const Steps& steps) {
-    if (row + step >= end) return;
-    row += step;
-    offset += steps.offset;
-    at_inner += steps.inner;
-    if (at_inner < rows.inner) return;
-    at_inner -= rows.inner;
-    offset += steps.wrap;
+  // Computes the offsets of the next kAhead pixels; past the end, that of the last one, which is
+  // read again and dropped. If reads depended on a condition, or were between the branches here, a
+  // thread would wait for each before the next.
+  __device__ void Next(const Rows& rows, const Steps& steps, int64_t (&at)[map_internal::kAhead]) {
+#pragma unroll
+    for (int k = 0; k < map_internal::kAhead; ++k) {
+      at[k] = offset;
+      if (row + step >= end) continue;
+      row += step;
+      offset += steps.offset;
+      at_inner += steps.inner;
+      if (at_inner < rows.inner) continue;
+      at_inner -= rows.inner;
+      offset += steps.wrap;
+    }
   }
 };
 
@@ -116,14 +122,11 @@ __global__ void __launch_bounds__(map_internal::kBlock)
     walk.Start(in, steps, chunk);
     const int64_t pass = kAhead * int64_t{walk.step};
     for (int64_t r = walk.row; walk.c < channels && r < walk.end; r += pass) {
+      int64_t at[kAhead];
+      walk.Next(in.rows, steps, at);
       float ahead[kAhead];
 #pragma unroll
-      for (int k = 0; k < kAhead; ++k) {
-        // Past the end, the last pixel is read again and dropped: if reads depended on a
-        // condition, a thread would wait for each before the next.
-        ahead[k] = f(walk.offset, walk.c, stat);
-        walk.Advance(in.rows, steps);
-      }
+      for (int k = 0; k < kAhead; ++k) ahead[k] = f(at[k], walk.c, stat);
 #pragma unroll
       for (int k = 0; k < kAhead; ++k) sum += r + k * int64_t{walk.step} < walk.end ? ahead[k] : 0;
     }
@@ -150,14 +153,11 @@ __global__ void __launch_bounds__(map_internal::kBlock)
   for (int64_t chunk = blockIdx.z; walk.c < channels && chunk < in.chunks; chunk += gridDim.z) {
     walk.Start(in, steps, chunk);
     for (int64_t r = walk.row; r < walk.end; r += kAhead * int64_t{walk.step}) {
-      float ahead[kAhead];
       int64_t at[kAhead];
+      walk.Next(in.rows, steps, at);
+      float ahead[kAhead];
 #pragma unroll
-      for (int k = 0; k < kAhead; ++k) {
-        at[k] = walk.offset;
-        ahead[k] = f(at[k], walk.c, chunk * channels + walk.c);
-        walk.Advance(in.rows, steps);
-      }
+      for (int k = 0; k < kAhead; ++k) ahead[k] = f(at[k], walk.c, chunk * channels + walk.c);
 #pragma unroll
       for (int k = 0; k < kAhead; ++k) {
         if (r + k * int64_t{walk.step} < walk.end) Store(to[at[k]], ahead[k]);
