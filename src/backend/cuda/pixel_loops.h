@@ -154,10 +154,15 @@ __global__ void __launch_bounds__(kJoinChannels* kJoinLanes)
       Part ahead[kAhead];
 #pragma unroll
       for (int a = 0; a < kAhead; ++a) {
-        if (k + a * kJoinLanes < chunks) ahead[a] = f.OfChunk(k + a * kJoinLanes, c);
+        // Past the last chunk, one is read again and dropped: if reads depended on a condition, a
+        // thread would wait for each before the next.
+        const int64_t chunk = k + a * kJoinLanes;
+        ahead[a] = f.OfChunk(chunk < chunks ? chunk : k, c);
       }
 #pragma unroll
-      for (int a = 0; a < kAhead; ++a) all.Add(ahead[a]);
+      for (int a = 0; a < kAhead; ++a) {
+        if (k + a * kJoinLanes < chunks) all.Add(ahead[a]);
+      }
     }
     PutPart(all, words, lane);
     for (int half = kJoinLanes / 2; half > 0; half /= 2) {
