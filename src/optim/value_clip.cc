@@ -5,15 +5,20 @@
 namespace trainer {
 namespace {
 
+struct LimitTo {
+  float most;
+  HD float operator()(float g) const { return g > most ? most : g < -most ? -most : g; }
+};
+
 // Limits a gradient, which is a sum over all passes and perhaps multiplied by the loss scale.
 struct ClipGradient {
   float limit;  // the limit of the sum without a loss scale
   const GradientVerdict* verdict;
 
-  HD float operator()(float g) const {
-    const float most = verdict == nullptr ? limit : limit / verdict->grad_factor;
-    return g > most ? most : g < -most ? -most : g;
+  HD LimitTo Prepared() const {
+    return {verdict == nullptr ? limit : limit / verdict->grad_factor};
   }
+  HD float operator()(float g) const { return Prepared()(g); }
 };
 
 }  // namespace

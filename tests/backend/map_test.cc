@@ -25,6 +25,16 @@ struct Product {
 struct PlusIndex {
   HD float operator()(int64_t i, float x) const { return x + static_cast<float>(i); }
 };
+// Multiplies by a number of the device, which a GPU reads once per thread.
+struct TimesStored {
+  const float* factor;
+  struct Times {
+    float by;
+    HD float operator()(float x) const { return by * x; }
+  };
+  HD Times Prepared() const { return {*factor}; }
+  HD float operator()(float x) const { return Prepared()(x); }
+};
 struct Momentum {
   HD void operator()(float& w, float& v, const float& g) const {
     v = 0.5f * v + g;
@@ -61,6 +71,13 @@ TEST_P(MapTest, MayWriteOverAnInput) {
   Map(*device_, Product{}, View(to), View(Put(x)), View(to));
   const std::vector<float> y = to.Read();
   for (size_t i = 0; i < y.size(); ++i) ASSERT_EQ(y[i], x[i] * (x[i] + 3));
+}
+
+TEST_P(MapTest, PreparesAFunctor) {
+  const OnDevice<float> to = Put(Ramp(1)), factor(*device_, std::vector<float>{3});
+  Map(*device_, TimesStored{factor.data()}, View(to), View(to));
+  const std::vector<float> y = to.Read();
+  for (size_t i = 0; i < y.size(); ++i) ASSERT_EQ(y[i], 3 * static_cast<float>(i + 1));
 }
 
 TEST_P(MapTest, GivesTheIndex) {

@@ -63,9 +63,15 @@ struct ScaleShiftRow {
 // threads.
 struct ScaleShiftAll {
   const float *scale, *shift;
-  HD float operator()(float x) const {
-    return x * (scale == nullptr ? 1.0f : *scale) + (shift == nullptr ? 0.0f : *shift);
+
+  struct Numbers {
+    float scale, shift;
+    HD float operator()(float x) const { return x * scale + shift; }
+  };
+  HD Numbers Prepared() const {
+    return {scale == nullptr ? 1.0f : *scale, shift == nullptr ? 0.0f : *shift};
   }
+  HD float operator()(float x) const { return Prepared()(x); }
 };
 
 // Functors for MapRepeated that scale x, shift x, or do both. number(i) returns the value of array

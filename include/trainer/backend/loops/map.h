@@ -72,6 +72,17 @@ HD Four<float> MapFour(const F& f, int64_t first, const Four<Ts>&... in) {
   return values;
 }
 
+// Returns the functor for the elements of a thread: f.Prepared() if F has that function, which may
+// compute in advance what all elements share, or else f.
+template <class F>
+HD decltype(auto) PreparedFor(const F& f) {
+  if constexpr (requires { f.Prepared(); }) {
+    return f.Prepared();
+  } else {
+    return (f);
+  }
+}
+
 // Returns how many groups of four neighbours n elements of these arrays have; 0 if an array is not
 // aligned to four elements.
 template <class T, class... Ts>
@@ -81,10 +92,11 @@ int64_t FoursOf(int64_t n, const T* array, const Ts*... others) {
   return all % (4 * std::max({sizeof(T), sizeof(Ts)...})) == 0 ? n / 4 : 0;
 }
 
-// Sets out[i] = f(i, in[i]...) for each i of [0, n). The first `fours` groups of four neighbours
-// are read and written together, two groups at a time.
+// Sets out[i] = functor(i, in[i]...) for each i of [0, n). The first `fours` groups of four
+// neighbours are read and written together, two groups at a time.
 template <class F, class T, class... Ts>
-__global__ void MapIndexedKernel(F f, int64_t n, int64_t fours, T* out, const Ts*... in) {
+__global__ void MapIndexedKernel(F functor, int64_t n, int64_t fours, T* out, const Ts*... in) {
+  const auto& f = PreparedFor(functor);
   const int64_t step = int64_t{gridDim.x} * blockDim.x;
   const int64_t thread = int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
   for (int64_t g = thread; g < fours; g += 2 * step) {
@@ -232,11 +244,14 @@ struct WithoutIndex {
   HD float operator()(int64_t, Floats... x) const {
     return f(x...);
   }
+  HD auto Prepared() const requires requires(const F& of) { of.Prepared(); }
+  { return WithoutIndex<decltype(f.Prepared())>{f.Prepared()}; }
 };
 
 }  // namespace map_internal
 
-// Sets out[i] = f(in[i]...). `out` may be one of the inputs.
+// Sets out[i] = f(in[i]...). `out` may be one of the inputs. If F has a function Prepared(), a GPU
+// calls what this returns instead of f, and the function only once per thread.
 template <class F, class... Ins>
 void Map(const Device& device, F f, const Tensor& out, const Ins&... ins) {
   MapIndexed(device, map_internal::WithoutIndex<F>{f}, out, ins...);
