@@ -9,7 +9,7 @@ INSTRUCTION = re.compile(r"^\s+/\*([0-9a-f]{4,})\*/\s+(@!?U?P\w+\s+)?([A-Z][\w.]
 ADDRESS = re.compile(r"0x([0-9a-f]+)\s*$")
 REGISTER = re.compile(r"\bR(\d+)\b")
 LOADS, STORES = ("LDG", "LD."), ("STG", "ST.")  # to and from global memory
-LOADED = {"128": 4, "64": 2}  # part of a load's name: how many registers it fills
+WIDTHS = {"128": 16, "64": 8}  # part of an access's name: its bytes; otherwise at most 4
 
 
 @dataclasses.dataclass(frozen=True)
@@ -21,6 +21,17 @@ class Instruction:
 
     def starts(self, *names):
         return self.name.startswith(names)
+
+    @property
+    def width(self):
+        """The bytes that one thread loads or stores; 4 if they are fewer."""
+        return next((n for part, n in WIDTHS.items() if part in self.name.split(".")), 4)
+
+    @property
+    def packs(self):
+        """Whether it rounds two numbers to 16 bits. One of two is RZ where it rounds only one."""
+        return (self.starts("F2FP") and "PACK_AB" in self.name
+                and not re.search(r"\bRZ\b", self.operands))
 
     @property
     def target(self):
@@ -35,9 +46,11 @@ class Counts:
     loads: int = 0            # from global memory, before the first store
     divisions: int = 0
     local: int = 0            # accesses to local memory
-    registers: int = 0
+    registers: int | None = None  # None: unknown
     inner_divisions: int = 0  # in one innermost loop
-    overlap: int = 0          # loads in flight at once; see count()
+    overlap: int = 0          # loads in flight at once in the main loop; see main_loop()
+    wide: dict = dataclasses.field(default_factory=dict)  # {bytes: its accesses of that width}
+    packed: int = 0           # its instructions that round two numbers to 16 bits at once
 
 
 def functions(text):
@@ -111,14 +124,19 @@ def visit(node, other, number, low):
     return False
 
 
-def innermost_loops(nodes, after):
-    """Returns the innermost loops, as sorted lists of instructions."""
+def nested_loops(nodes, after):
+    """Returns all loops as pairs (sorted list of instructions, whether it is an innermost one)."""
     found = []
     for part in components(nodes, after):
         entries = {m for n in nodes - part for m in after[n] if m in part}
-        inner = innermost_loops(part - {min(entries or part)}, after)
-        found += inner or [sorted(part)]
+        inner = nested_loops(part - {min(entries or part)}, after)
+        found += [*inner, (sorted(part), not inner)]
     return found
+
+
+def innermost_loops(nodes, after):
+    """Returns the innermost loops, as sorted lists of instructions."""
+    return [loop for loop, innermost in nested_loops(nodes, after) if innermost]
 
 
 def divisions(code):
@@ -145,24 +163,41 @@ def overlap(lines):
         used = {waiting[r] for r in registers if r in waiting}
         waiting = {r: load for r, load in waiting.items() if load not in used}
         if line.starts(*LOADS) and registers:
-            width = next((n for part, n in LOADED.items() if part in line.name.split(".")), 1)
-            waiting.update(dict.fromkeys(range(registers[0], registers[0] + width), line.address))
+            filled = range(registers[0], registers[0] + line.width // 4)
+            waiting.update(dict.fromkeys(filled, line.address))
             most = max(most, len(set(waiting.values())))
     return most
 
 
+def main_loop(code, loops):
+    """Returns the instructions of the loop that should process most elements, where `loops` is what
+    nested_loops() returns: the one with the most loads of 8 bytes or more. Other loops process
+    elements that are not aligned, or the last ones. Of equal loops it is an innermost one, then the
+    one that loads most bytes. Without a loop that loads, returns `code`."""
+    def rank(loop):
+        lines, innermost = loop
+        widths = [line.width for line in lines if line.starts(*LOADS)]
+        return sum(width >= 8 for width in widths), innermost, sum(widths)
+
+    loading = [([code[i] for i in loop], innermost) for loop, innermost in loops]
+    return max((loop for loop in loading if any(line.starts(*LOADS) for line in loop[0])),
+               key=rank, default=(code, True))[0]
+
+
 def count(code):
-    """Returns the Counts of one kernel. Measures the overlap of loads in innermost loops that also
-    store, or in the whole kernel if it has no such loop."""
-    loops = innermost_loops(set(range(len(code))), successors(code))
+    """Returns the Counts of one kernel, without its registers."""
+    loops = nested_loops(set(range(len(code))), successors(code))
+    main = main_loop(code, loops)
     divided = divisions(code)
-    streams = [lines for lines in ([code[i] for i in loop] for loop in loops)
-               if all(any(line.starts(*names) for line in lines) for names in (LOADS, STORES))]
     first_store = next((i for i, line in enumerate(code) if line.starts(*STORES)), len(code))
     return Counts(
         instructions=sum(line.name != "NOP" for line in code),
         loads=sum(line.starts(*LOADS) for line in code[:first_store]),
         divisions=len(divided),
         local=sum(line.starts("LDL", "STL") for line in code),
-        inner_divisions=max((len(divided.intersection(loop)) for loop in loops), default=0),
-        overlap=max(map(overlap, streams or [code])))
+        inner_divisions=max((len(divided.intersection(loop)) for loop, innermost in loops
+                             if innermost), default=0),
+        overlap=overlap(main),
+        wide={width: sum(line.starts(*LOADS, *STORES) and line.width == width for line in main)
+              for width in WIDTHS.values()},
+        packed=sum(line.packs for line in main))

@@ -19,11 +19,9 @@ from in_a_folder import PATIENT, ROOT, InAFolder  # first: it adds the folder of
 import check
 import children
 import correctness
-import machine_code
 import peers as gpu_peers
 import profiling
 import report as gpu_report
-import sass
 import speed
 import steps
 
@@ -214,71 +212,6 @@ class OutputTest(InAFolder):
         self.assertEqual(profiling.nan_line(chosen),
                          "cuDNN's call with bias and ReLU keeps NaN for 2 shapes (1 asked to "
                          "propagate it), gives 0 for 2; 0 have none")
-
-
-class MachineCodeTest(unittest.TestCase):
-    SASS = """        Function : _Z3onev
-        /*0000*/                   LDC R1, c[0x0][0x28] ;
-        /*0010*/              @!P0 LDG.E.128 R4, desc[UR4][R2.64] ;
-        /*0020*/                   LDG.E R8, desc[UR4][R2.64] ;
-        /*0030*/                   MUFU.RCP R9, R8 ;
-        /*0040*/               @P1 STG.E desc[UR4][R2.64], R4 ;
-        /*0050*/                   LDG.E R8, desc[UR4][R2.64] ;
-        /*0060*/                   STL [R1], R4 ;
-        /*0070*/                   NOP;
-"""
-
-    # An outer loop that divides inline, with an inner loop that calls a routine to divide.
-    LOOPS = """        Function : _Z3twov
-        /*0000*/                   MUFU.RCP R3, R2 ;
-        /*0010*/                   BSSY B0, 0x70 ;
-        /*0020*/                   LDG.E R4, [R2.64] ;
-        /*0030*/                   CALL.REL.NOINC 0xb0 ;
-        /*0040*/                   STG.E [R2.64], R4 ;
-        /*0050*/               @P1 BRA 0x20 ;
-        /*0060*/                   BSYNC B0 ;
-        /*0070*/               @P0 CALL.REL.NOINC 0x90 ;
-        /*0080*/                   BRA 0x0 ;
-        /*0090*/                   EXIT ;
-        /*00a0*/                   BRA 0xa0;
-        /*00b0*/                   MUFU.RCP R5, R4 ;
-        /*00c0*/                   RET.REL.NODEC R14 0x0 ;
-"""
-
-    @staticmethod
-    def lines(*texts):
-        return [sass.Instruction(16 * i, "", *text.split(" ", 1)) for i, text in enumerate(texts)]
-
-    def test_counts_loads_divisions_registers_and_local_memory(self):
-        found = machine_code.kernels_of(self.SASS, " Function _Z3onev:  REG:20 STACK:0")
-        self.assertEqual(found, {"_Z3onev": sass.Counts(7, 2, 1, 1, 20, 0, 2)})
-
-    def test_counts_the_divisions_of_an_inner_loop(self):
-        code = sass.functions(self.LOOPS)["_Z3twov"]
-        loops = sass.innermost_loops(set(range(len(code))), sass.successors(code))
-        self.assertEqual(sorted(loops), [[2, 3, 4, 5], [10]])
-        self.assertEqual(sass.divisions(code), {0, 3, 11})
-        self.assertEqual(sass.count(code), sass.Counts(13, 1, 3, 0, 0, 1, 1))
-
-    def test_counts_loads_that_overlap(self):
-        self.assertEqual(sass.overlap(self.lines(
-            "LDG.E.128 R4, [R2.64]", "LDG.E R8, [R2.64+0x20]", "FADD R9, R7, R6",
-            "LDG.E R10, [R2.64+0x30]", "FADD R9, R8, R10")), 2)
-        self.assertEqual(sass.overlap(self.lines(
-            "LDG.E R4, [R2.64]", "STG.E [R10.64], R4", "LDG.E R4, [R2.64+0x4]",
-            "STG.E [R10.64+0x4], R4")), 1)
-
-    def test_names_the_bounds_that_are_broken(self):
-        counts = sass.Counts(7, 2, 1, 1, 20, 1, 2)
-        self.assertEqual(
-            machine_code.broken(machine_code.Bound("one", 2, 1, 7, 20, 1, 1, 2), counts), [])
-        self.assertEqual(
-            machine_code.broken(machine_code.Bound("one", 3, 0, 6, 19, 0, 0, 3), counts),
-            ["2 loads before the first store, not at least 3", "1 divisions, not at most 0",
-             "7 instructions, not at most 6", "20 registers, not at most 19",
-             "1 accesses to local memory, not at most 0",
-             "1 divisions in an inner loop, not at most 0",
-             "2 loads that overlap, not at least 3"])
 
 
 class PeersTest(InAFolder):
