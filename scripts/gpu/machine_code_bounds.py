@@ -28,6 +28,15 @@ class Bound:
 # Four channels of four pixels of a tensor in 16 bits; numbers per channel are floats.
 SIXTEEN_BITS_OF_FOUR = {8: 8, 16: 2}
 
+
+def rule(divisions, instructions, inner_divisions, accesses):
+    """Returns the bounds of an update rule. All rules divide to find an element's position in a copy
+    of the weight in another order; some also divide by a root. A thread reads and writes four
+    neighbours of the weight, the gradient and each state."""
+    return (Bound("MultiTensorApplyKernel", 8, divisions, instructions, 80,
+                  most_inner_divisions=inner_divisions, least_wide={16: accesses}),)
+
+
 BOUNDS = {
     "src/backend/cuda/kernels/attention.cc": (
         # Divides only to find a block's tile and, at the end, a row by its sum. A thread keeps 16
@@ -200,36 +209,15 @@ BOUNDS = {
     "src/optim/lbfgs.cc": (
         Bound("UpdateKernel<trainer::AddScaled", 8, 0, 100, least_overlap=8),
         Bound("UpdateKernel<trainer::Subtract", 8, 0, 110, least_overlap=8)),
-    # The rules divide to find an element's position in a copy of the weight in another order; some
-    # also divide by a root. A thread reads and writes four neighbours of the weight, the gradient
-    # and each state.
-    "src/optim/rules/adadelta.cc": (
-        Bound("MultiTensorApplyKernel", 8, 39, 1590, 80, most_inner_divisions=8,
-              least_wide={16: 8}),),
-    "src/optim/rules/adagrad.cc": (
-        Bound("MultiTensorApplyKernel", 8, 39, 1590, 80, most_inner_divisions=8,
-              least_wide={16: 6}),),
-    "src/optim/rules/adam.cc": (
-        Bound("MultiTensorApplyKernel", 8, 39, 1620, 80, most_inner_divisions=8,
-              least_wide={16: 8}),),
-    "src/optim/rules/adamw.cc": (
-        Bound("MultiTensorApplyKernel", 8, 39, 1620, 80, most_inner_divisions=8,
-              least_wide={16: 8}),),
-    "src/optim/rules/lars.cc": (
-        Bound("MultiTensorApplyKernel", 8, 27, 1390, 80, most_inner_divisions=4,
-              least_wide={16: 6}),),
-    "src/optim/rules/nesterov.cc": (
-        Bound("MultiTensorApplyKernel", 8, 25, 1390, 80, most_inner_divisions=4,
-              least_wide={16: 6}),),
-    "src/optim/rules/rmsprop.cc": (
-        Bound("MultiTensorApplyKernel", 8, 39, 1620, 80, most_inner_divisions=8,
-              least_wide={16: 6}),),
-    "src/optim/rules/sag.cc": (
-        Bound("MultiTensorApplyKernel", 8, 25, 1390, 80, most_inner_divisions=4,
-              least_wide={16: 6}),),
-    "src/optim/rules/sgd.cc": (
-        Bound("MultiTensorApplyKernel", 8, 25, 1390, 80, most_inner_divisions=4,
-              least_wide={16: 6}),),
+    "src/optim/rules/adadelta.cc": rule(39, 1590, 8, 8),
+    "src/optim/rules/adagrad.cc": rule(39, 1590, 8, 6),
+    "src/optim/rules/adam.cc": rule(39, 1620, 8, 8),
+    "src/optim/rules/adamw.cc": rule(39, 1620, 8, 8),
+    "src/optim/rules/lars.cc": rule(27, 1390, 4, 6),
+    "src/optim/rules/nesterov.cc": rule(25, 1390, 4, 6),
+    "src/optim/rules/rmsprop.cc": rule(39, 1620, 8, 6),
+    "src/optim/rules/sag.cc": rule(25, 1390, 4, 6),
+    "src/optim/rules/sgd.cc": rule(25, 1390, 4, 6),
     "src/optim/tree_accumulator.cc": (
         Bound("UpdateKernel<trainer::AddBefore", 8, 0, 95, least_overlap=8),),
     "src/optim/value_clip.cc": (

@@ -129,7 +129,7 @@ inline bool FitsDigits(std::span<const int64_t> length, std::span<const int64_t>
   return length.size() <= kMostDigits;
 }
 
-// Launches RepeatedKernel with D digits; the digits after those of `length` do nothing.
+// Launches RepeatedKernel with D digits. Digits beyond `length` have length 1, so they stay 0.
 template <int D, int K, class F, class... Ins>
 void MapDigits(const Device& device, F f, std::span<const int64_t> length,
                std::span<const int64_t> stride, const PerChannel<K>& numbers, const Tensor& out,

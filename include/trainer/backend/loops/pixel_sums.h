@@ -87,9 +87,9 @@ struct Walk {
     at_inner = row % in.rows.inner;
     offset = (row - at_inner) * in.rows.length + c * in.rows.inner + at_inner;
   }
-  // Computes the offsets of the next kAhead pixels; past the end, that of the last one, which is
-  // read again and dropped. If reads depended on a condition, or were between the branches here, a
-  // thread would wait for each before the next.
+  // Computes the offsets of the next kAhead pixels. Past the end, the last pixel's offset repeats:
+  // that pixel is read again and its value is dropped. If reads depended on a condition, or were
+  // between the branches here, a thread would wait for each before the next.
   __device__ void Next(const Rows& rows, const Steps& steps, int64_t (&at)[map_internal::kAhead]) {
 #pragma unroll
     for (int k = 0; k < map_internal::kAhead; ++k) {

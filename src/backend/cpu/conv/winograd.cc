@@ -165,8 +165,8 @@ class WinogradBackwardData final : public ConvBackwardData {
 bool FillVectors(const WinogradShape& s) { return s.c % kLanes == 0 && s.m % kLanes == 0; }
 
 // Returns the reason why the forward pass or the data gradient does not use these loops, or "".
-// With 5 x 5 kernels and LeNet's channels, their rounding errors changed losses by more than 2e-4
-// (nets_golden_test), and those of several ranks by as much.
+// With 5 x 5 kernels and LeNet's channels, their rounding errors changed losses by more than 2e-4:
+// against the golden nets (nets_golden_test), and between one rank and several (rank_nets_test).
 std::string WinogradDeclines(const ConvDesc& desc, const WinogradShape& product) {
   if (auto why = WinogradRefuses(desc); !why.empty()) return why;
   if (product.kernel == 5 && !FillVectors(product)) {
