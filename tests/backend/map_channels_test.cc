@@ -25,6 +25,15 @@ std::vector<float> Numbers(int64_t count, int64_t first) {
   return numbers;
 }
 
+// Calls MapRepeated for numbers per channel: number(a) is element i % channels of array a.
+template <class F, int K, class... Ins>
+bool MapChannels(const Device& device, F f, int64_t channels, const float* const (&arrays)[K],
+                 const Tensor& out, const Ins&... ins) {
+  // The first digit, of length 1, changes nothing.
+  const int64_t length[] = {1, channels}, stride[] = {0, 1};
+  return MapRepeated(device, f, length, stride, arrays, out, ins...);
+}
+
 class MapChannelsTest : public testing::Test {
  protected:
   // Expects `y`, which has `channels` channels, to equal Numbers(count, 1) * factors +

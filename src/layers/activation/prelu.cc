@@ -104,10 +104,7 @@ class PRelu final : public Layer {
     const Device& device = run.device();
     const float* const slope = run.Param(0);
     const int64_t length[] = {channels_.inner, channels_.channels}, stride[] = {0, 1};
-    if (channels_.inner == 1 ? MapChannels(device, f, channels_.channels, {slope}, out, ins...)
-                             : MapRepeated(device, f, length, stride, {slope}, out, ins...)) {
-      return;
-    }
+    if (MapRepeated(device, f, length, stride, {slope}, out, ins...)) return;
     MapIndexed(device, AtIndex<F>{f, slope, channels_}, out, ins...);
   }
 

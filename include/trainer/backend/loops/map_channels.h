@@ -151,7 +151,8 @@ void MapDigits(const Device& device, F f, std::span<const int64_t> length,
   });
 }
 
-// Sets out[i] as MapChannels does, with four channels per thread. Returns false and does nothing if
+// Sets out[i] = f(number, in[i]...), where number(a) is element i % channels of array a, with four
+// channels per thread. Returns false and does nothing if
 // four channels cannot be read together.
 template <int K, class F, class... Ins>
 bool MapFourChannels(const Device& device, F f, int64_t channels, const PerChannel<K>& numbers,
@@ -187,7 +188,12 @@ bool MapRepeated(const Device& device, F f, std::span<const int64_t> length,
                  std::span<const int64_t> stride, const float* const (&arrays)[K],
                  const Tensor& out, const Ins&... ins) {
 #ifdef TRAINER_DEVICE_CODE
-  // A last digit that selects no number may be left out: a sum of digits wraps.
+  // A first digit of length 1 is always 0. A last digit that selects no number may be left out,
+  // because a sum of digits wraps.
+  while (length.size() > 1 && length[0] == 1) {
+    length = length.subspan(1);
+    stride = stride.subspan(1);
+  }
   while (length.size() > 1 && stride[length.size() - 1] == 0) {
     length = length.first(length.size() - 1);
   }
@@ -211,14 +217,6 @@ bool MapRepeated(const Device& device, F f, std::span<const int64_t> length,
   (void)device, (void)f, (void)length, (void)stride, (void)arrays, (void)out, ((void)ins, ...);
   return false;
 #endif
-}
-
-// The same for numbers per channel: number(a) is element i % channels of array a.
-template <class F, int K, class... Ins>
-bool MapChannels(const Device& device, F f, int64_t channels, const float* const (&arrays)[K],
-                 const Tensor& out, const Ins&... ins) {
-  const int64_t stride = 1;
-  return MapRepeated(device, f, {&channels, 1}, {&stride, 1}, arrays, out, ins...);
 }
 
 }  // namespace trainer
