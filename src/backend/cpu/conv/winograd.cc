@@ -70,7 +70,7 @@ class WinogradProduct {
     for (const int64_t end = all * (part + 1) / threads_; at < end;) {
       const int64_t vector = at / s_.c, c0 = at % s_.c, c1 = std::min(s_.c, c0 + end - at);
       const int64_t g = vector / vectors;
-      KernelsToPoints(weight + g * s_.m * s_.c * s_.kernel * s_.kernel, steps_, c0, c1, s_.c,
+      KernelsToPoints(weight + g * s_.m * s_.c * s_.tile.taps * s_.tile.taps, steps_, c0, c1, s_.c,
                       vector % vectors * kLanes, s_.m, u + g * u_group_);
       at += c1 - c0;
     }
@@ -85,12 +85,12 @@ class WinogradProduct {
     const int64_t column = begin * PanelOutputs();
     const TileRange out = {range.first, range.count, std::min(end * PanelOutputs(), s_.m) - column};
     float* product = v + v_floats_;
-    InputToPoints(x, s_.Input(), s_.kernel, range, v);
+    InputToPoints(x, s_.Input(), s_.tile, range, v);
     for (int64_t p = 0; p < s_.points; ++p) {
       MultiplyPoint(v + p * range.Step(), range.count, s_.c, u + p * KernelStep(s_.c, s_.m), s_.m,
                     begin, end, product + p * out.Step());
     }
-    PointsToOutput(product, out, s_.kernel, bias != nullptr ? bias + column : bias, rectify,
+    PointsToOutput(product, out, s_.tile, bias != nullptr ? bias + column : bias, rectify,
                    s_.Output(), y + column);
   }
 
@@ -104,11 +104,21 @@ class WinogradProduct {
   ScratchRegion<float> u_, v_;
 };
 
+bool FillVectors(const WinogradShape& s) { return s.c % kLanes == 0 && s.m % kLanes == 0; }
+
+// Returns the shape of the forward pass. With 5 x 5 kernels and LeNet's channels, the rounding
+// errors of outputs in tiles of 4 x 4 changed losses by more than 2e-4: against the golden nets
+// (nets_golden_test), and between one rank and several (rank_nets_test).
+WinogradShape ForwardShape(const ConvDesc& desc) {
+  const WinogradShape whole(desc);
+  return whole.tile.taps == 5 && !FillVectors(whole) ? WinogradShape(desc, 2) : whole;
+}
+
 // Multiplies x by the weight, with bias and ReLU in the last transform.
 class WinogradForward final : public ConvForward {
  public:
   explicit WinogradForward(const ConvDesc& desc)
-      : product_(WinogradShape(desc), StepsOf(desc), TeamSize()),
+      : product_(ForwardShape(desc), StepsOf(desc), TeamSize()),
         bias_(desc.bias),
         relu_(desc.relu),
         dtype_(desc.dtype) {}
@@ -128,7 +138,7 @@ class WinogradForward final : public ConvForward {
   // Describes the weight (M, C, kernel, kernel).
   static KernelSteps StepsOf(const ConvDesc& desc) {
     const Shape weight = desc.WeightShape();
-    return {desc.kernel[0], weight.Count(2), weight.Count(1), false};
+    return {ForwardShape(desc).tile, weight.Count(2), weight.Count(1), false};
   }
 
   WinogradProduct product_;
@@ -155,34 +165,24 @@ class WinogradBackwardData final : public ConvBackwardData {
   // Describes the weight as (C, M) with reversed taps.
   static KernelSteps StepsOf(const ConvDesc& desc) {
     const Shape weight = desc.WeightShape();
-    return {desc.kernel[0], weight.Count(1), weight.Count(2), true};
+    return {WinogradShape(desc).tile, weight.Count(1), weight.Count(2), true};
   }
 
   WinogradProduct product_;
   DType dtype_;
 };
 
-bool FillVectors(const WinogradShape& s) { return s.c % kLanes == 0 && s.m % kLanes == 0; }
-
-// Returns the reason why the forward pass or the data gradient does not use these loops, or "".
-// With 5 x 5 kernels and LeNet's channels, their rounding errors changed losses by more than 2e-4:
-// against the golden nets (nets_golden_test), and between one rank and several (rank_nets_test).
-std::string WinogradDeclines(const ConvDesc& desc, const WinogradShape& product) {
-  if (auto why = WinogradRefuses(desc); !why.empty()) return why;
-  if (product.kernel == 5 && !FillVectors(product)) {
-    return "other kernels round less, and the channels do not fill whole vectors of 16";
-  }
-  return WinogradLoses(product);
-}
-
-// Accepts a convolution unless WinogradDeclines gives a reason.
+// Accepts a convolution unless WinogradRefuses or WinogradLoses gives a reason.
 KernelOrReason<ConvForward> TakeWinogradForward(const Device&, const ConvDesc& desc) {
-  if (auto why = WinogradDeclines(desc, WinogradShape(desc)); !why.empty()) return Unsupported{why};
+  if (auto why = WinogradRefuses(desc); !why.empty()) return Unsupported{why};
+  if (auto why = WinogradLoses(ForwardShape(desc)); !why.empty()) return Unsupported{why};
   return MakeWinogradForward(desc);
 }
-// Accepts a convolution unless WinogradDeclines, for the transposed shape, gives a reason.
+// Accepts a convolution unless WinogradRefuses, or WinogradLoses for the transposed shape, gives a
+// reason.
 KernelOrReason<ConvBackwardData> TakeWinogradData(const Device&, const ConvDesc& desc) {
-  if (auto why = WinogradDeclines(desc, WinogradShape(desc).Transposed()); !why.empty()) {
+  if (auto why = WinogradRefuses(desc); !why.empty()) return Unsupported{why};
+  if (auto why = WinogradLoses(WinogradShape(desc).Transposed()); !why.empty()) {
     return Unsupported{why};
   }
   return MakeWinogradBackwardData(desc);
@@ -218,14 +218,14 @@ std::string WinogradRefuses(const ConvDesc& desc) {
 
 std::string WinogradLoses(const WinogradShape& s) {
   constexpr int64_t kMaxFloats = int64_t{36} << 20;  // limit for the transformed kernels
-  const int64_t direct = s.batch * s.oh * s.ow * s.kernel * s.kernel;
+  const int64_t direct = s.batch * s.oh * s.ow * s.tile.taps * s.tile.taps;
   if (s.tiles < 32) return Join(s.tiles, " tiles are too few to justify transforming the kernels");
   if (direct < 2 * s.points * s.tiles) return "its tiles reach too far beyond the edge";
   if (direct * s.m < 2 * s.points * s.tiles * RoundUpToLanes(s.m)) {
     return "the output channels fill too few vectors of 16";
   }
   // Measured with chains of convolutions of 14 x 14 pixels and 16 to 100 channels.
-  if (s.kernel == 3 && !FillVectors(s) && std::min(s.c, s.m) < 32 && LanesFor(kLanes) < kLanes) {
+  if (s.tile.taps == 3 && !FillVectors(s) && std::min(s.c, s.m) < 32 && LanesFor(kLanes) < kLanes) {
     return "with AVX2, other kernels are faster for so few channels that do not fill vectors";
   }
   return s.group * s.points * KernelStep(s.c, s.m) > kMaxFloats
@@ -239,7 +239,7 @@ std::string WinogradWeightLoses(const WinogradShape& s) {
                       : "";
 }
 
-WinogradShape::WinogradShape(const ConvDesc& desc)
+WinogradShape::WinogradShape(const ConvDesc& desc, int64_t outputs)
     : batch(desc.batch),
       group(desc.group),
       c(desc.in_channels / desc.group),
@@ -250,14 +250,14 @@ WinogradShape::WinogradShape(const ConvDesc& desc)
       ow(desc.Out()[1]),
       ph(desc.pad[0]),
       pw(desc.pad[1]),
-      kernel(desc.kernel[0]) {
+      tile{desc.kernel[0], outputs} {
   Tile();
 }
 
 void WinogradShape::Tile() {
-  points = (kernel + kTile - 1) * (kernel + kTile - 1);
-  down = (oh + kTile - 1) / kTile;
-  across = (ow + kTile - 1) / kTile;
+  points = tile.Points() * tile.Points();
+  down = (oh + tile.outputs - 1) / tile.outputs;
+  across = (ow + tile.outputs - 1) / tile.outputs;
   tiles = batch * down * across;
 }
 
@@ -266,8 +266,8 @@ WinogradShape WinogradShape::Transposed() const {
   std::swap(transposed.c, transposed.m);
   std::swap(transposed.h, transposed.oh);
   std::swap(transposed.w, transposed.ow);
-  transposed.ph = kernel - 1 - ph;
-  transposed.pw = kernel - 1 - pw;
+  transposed.ph = tile.taps - 1 - ph;
+  transposed.pw = tile.taps - 1 - pw;
   transposed.Tile();
   return transposed;
 }

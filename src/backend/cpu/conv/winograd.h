@@ -22,12 +22,13 @@
 //
 // Sizes: y is cut into tiles of 4 x 4, whose patches overlap. n^2 products replace (4 r)^2: 36
 // instead of 144 for r = 3, 64 instead of 400 for r = 5. Tiles of 2 x 2 would save only a factor of
-// 2.25; tiles of 6 x 6 need 8 points for r = 3, and the error grows with every pair of points.
+// 2.25 for r = 3; tiles of 6 x 6 need 8 points, and the error grows with every pair of points. For
+// r = 5, tiles of 2 x 2 need 6 points: 36 products instead of 100, with a third of the error.
 //
 // Accuracy: the error comes from the powers of the points and from the differences between them, so
-// the points are small numbers far from each other. For r = 3 they are 0, +-5/8, +-3/2 and
-// infinity, with about half the error of the usual 0, +-1, +-2. For r = 5 they are 0, +-1/2, +-1,
-// +-2 and infinity, with three times that error. All matrices but G are exact in float.
+// the points are small numbers far from each other. Six of them are 0, +-5/8, +-3/2 and infinity,
+// with about half the error of the usual 0, +-1, +-2. Eight are 0, +-1/2, +-1, +-2 and infinity,
+// with three times that error. All matrices but G are exact in float.
 //
 // Values at the n^2 points are stored as [n^2][channels / 16, rounded up][tiles][16]. The last
 // group is filled up with zeros.
@@ -43,7 +44,13 @@
 
 namespace trainer::cpu {
 
-inline constexpr int64_t kTile = 4;
+// A tile has `outputs` x `outputs` pixels, and the kernel `taps` x `taps`.
+struct WinogradTile {
+  int64_t taps, outputs;
+
+  // Returns the number of points along one axis.
+  int64_t Points() const { return taps + outputs - 1; }
+};
 
 // Patches of an image's channels. The patch of tile (i, j) begins at pixel (i * step - ph, j * step
 // - pw). Pixels outside the image are 0.
@@ -54,20 +61,22 @@ struct Patches {
 };
 // One group's product y(n, oh, ow, m) = x (*) w. For the data gradient, x is dy and y is dx.
 struct WinogradShape {
-  explicit WinogradShape(const ConvDesc& desc);
+  // `outputs` is the length of a tile.
+  explicit WinogradShape(const ConvDesc& desc, int64_t outputs = 4);
   // Returns the shape of the data gradient, in which x is dy and y is dx.
   WinogradShape Transposed() const;
 
   int64_t batch, group, c, m;  // channels per group
-  int64_t h, w, oh, ow, ph, pw, kernel;
+  int64_t h, w, oh, ow, ph, pw;
+  WinogradTile tile;
   int64_t points;        // n^2
   int64_t down, across;  // tiles per axis
   int64_t tiles;         // tiles of all images
 
   // Returns the patches of x, which overlap.
-  Patches Input() const { return {h, w, group * c, kTile, ph, pw, down, across}; }
+  Patches Input() const { return {h, w, group * c, tile.outputs, ph, pw, down, across}; }
   // Returns the tiles of y.
-  Patches Output() const { return {oh, ow, group * m, kTile, 0, 0, down, across}; }
+  Patches Output() const { return {oh, ow, group * m, tile.outputs, 0, 0, down, across}; }
 
  private:
   // Sets the numbers of points and tiles from the sizes.
@@ -96,22 +105,23 @@ struct TileRange {
 // Computes v = B^T x B for the patches of a range of tiles, n x n pixels each: their values at the
 // points.
 template <class T>
-void InputToPoints(const T* x, const Patches& patches, int64_t kernel, const TileRange& range,
-                   float* v);
-// Computes v = A dy A^T for the tiles of a range, 4 x 4 pixels each: their values at the points.
+void InputToPoints(const T* x, const Patches& patches, const WinogradTile& tile,
+                   const TileRange& range, float* v);
+// Computes v = A dy A^T for the tiles of a range: their values at the points.
 template <class T>
-void GradientToPoints(const T* dy, const Patches& patches, int64_t kernel, const TileRange& range,
-                      float* v);
+void GradientToPoints(const T* dy, const Patches& patches, const WinogradTile& tile,
+                      const TileRange& range, float* v);
 // Computes y = A^T v A from the values at the points of a range of tiles, plus the bias (null for
 // 0), then max(0, y) if `rectify`; NaN is kept.
 template <class T>
-void PointsToOutput(const float* v, const TileRange& range, int64_t kernel, const float* bias,
-                    bool rectify, const Patches& patches, T* y);
+void PointsToOutput(const float* v, const TileRange& range, const WinogradTile& tile,
+                    const float* bias, bool rectify, const Patches& patches, T* y);
 
 // The position of tap (i, j) of input channel c and output channel m in a weight: at[c * in_step +
-// m * out_step + i * kernel + j], or the same with the taps reversed.
+// m * out_step + i * tile.taps + j], or the same with the taps reversed.
 struct KernelSteps {
-  int64_t kernel, in_step, out_step;
+  WinogradTile tile;
+  int64_t in_step, out_step;
   bool reversed;
 };
 // Kernels at the points, and their gradients, are stored in panels of two vectors of outputs, at

@@ -43,6 +43,18 @@ TRAINER_INLINE void LoadOrZero(typename V::F& to, const BFloat16* from,
   V::Clear(to, mask);
 }
 
+// The sizes of a WinogradTile, known to the compiler.
+template <int R, int K>
+struct TileOf {
+  static constexpr int kTaps = R, kOutputs = K, kPoints = R + K - 1;
+};
+// Calls body(TileOf<...>{}) for the sizes that WinogradRefuses accepts.
+template <class Body>
+void WithTile(const WinogradTile& tile, Body body) {
+  if (tile.taps == 3) return body(TileOf<3, 4>{});
+  tile.outputs == 2 ? body(TileOf<5, 2>{}) : body(TileOf<5, 4>{});
+}
+
 // The position of a tile's patch.
 struct TileOrigin {
   int64_t image, i, j;  // image; row and column of the first pixel
@@ -89,24 +101,26 @@ struct PatchesToPoints {
 };
 
 // Implements PointsToOutput; skips the outputs of a tile that are outside the image.
-template <class V, int N, class T>
+template <class V, class Tile, class T>
 struct ToOutput {
+  static constexpr int kOutputs = Tile::kOutputs, N = Tile::kPoints;
   static TRAINER_INLINE void Run(const float* v, const TileRange& range, const float* bias,
                                  bool rectify, const Patches& p, T* y) {
     using F = typename V::F;
     const int64_t point = range.Step();
     for (int64_t t = 0; t < range.count; ++t) {
       const TileOrigin at = OriginOf(p, range.first + t);
-      const int64_t rows = std::min(p.h - at.i, kTile), columns = std::min(p.w - at.j, kTile);
+      const int64_t rows = std::min<int64_t>(p.h - at.i, kOutputs);
+      const int64_t columns = std::min<int64_t>(p.w - at.j, kOutputs);
       T* const tile = y + ((at.image * p.h + at.i) * p.w + at.j) * p.pixel;
       for (int64_t m = 0; m < range.channels; m += V::kLanes) {
         const float* from = v + m / kLanes * range.count * kLanes + t * kLanes + m % kLanes;
         const int64_t count = std::min(range.channels - m, V::kLanes);
         // A vector that is not full goes through an array, from which its first lanes are copied.
-        T part[kTile * kTile * V::kLanes];
+        T part[kOutputs * kOutputs * V::kLanes];
         const bool full = count == V::kLanes;
         T* const to = full ? tile + m : part;
-        const int64_t row = full ? p.w * p.pixel : kTile * V::kLanes;
+        const int64_t row = full ? p.w * p.pixel : kOutputs * V::kLanes;
         const int64_t column = full ? p.pixel : V::kLanes;
         F start{};
         if (bias != nullptr) {
@@ -114,7 +128,7 @@ struct ToOutput {
           V::MaskFirst(channels, count);
           V::LoadWhere(start, bias + m, channels);
         }
-        Apply2d<V, Interpolate<N, kTile>>(
+        Apply2d<V, Interpolate<N, kOutputs>>(
             [&](int i, int j, F& x)
                 __attribute__((always_inline)) { V::LoadTo(x, from + (i * N + j) * point); },
             [&](int i, int j, const F& x) __attribute__((always_inline)) {
@@ -145,8 +159,9 @@ int64_t PanelWidth(int64_t m, int64_t out) {
 }
 
 // Implements KernelsToPoints for R x R kernels.
-template <class V, int N, int R>
+template <class V, class Tile>
 struct ToPoints {
+  static constexpr int N = Tile::kPoints, R = Tile::kTaps;
   static TRAINER_INLINE void Run(const float* weight, const KernelSteps& s, int64_t c0, int64_t c1,
                                  int64_t m, int64_t count, float* to, int64_t width,
                                  int64_t point) {
@@ -173,8 +188,9 @@ struct ToPoints {
 };
 
 // Implements PointsToKernels for R x R kernels.
-template <class V, int N, int R>
+template <class V, class Tile>
 struct ToKernels {
+  static constexpr int N = Tile::kPoints, R = Tile::kTaps;
   static TRAINER_INLINE void Run(const float* from, int64_t point, int64_t parts, int64_t part_step,
                                  const KernelSteps& s, int64_t count, float* to) {
     using F = typename V::F;
@@ -217,29 +233,31 @@ void TransformPatches(const T* images, const Patches& patches, const TileRange& 
 }  // namespace
 
 template <class T>
-void InputToPoints(const T* x, const Patches& patches, int64_t kernel, const TileRange& range,
-                   float* v) {
-  if (kernel == 3) return TransformPatches<FromPatch<6>>(x, patches, range, v);
+void InputToPoints(const T* x, const Patches& patches, const WinogradTile& tile,
+                   const TileRange& range, float* v) {
+  if (tile.Points() == 6) return TransformPatches<FromPatch<6>>(x, patches, range, v);
   TransformPatches<FromPatch<8>>(x, patches, range, v);
 }
 
 template <class T>
-void GradientToPoints(const T* dy, const Patches& patches, int64_t kernel, const TileRange& range,
-                      float* v) {
-  if (kernel == 3) return TransformPatches<Evaluate<6, kTile>>(dy, patches, range, v);
-  TransformPatches<Evaluate<8, kTile>>(dy, patches, range, v);
+void GradientToPoints(const T* dy, const Patches& patches, const WinogradTile& tile,
+                      const TileRange& range, float* v) {
+  WithTile(tile, [&](auto of) {
+    using Tile = decltype(of);
+    TransformPatches<Evaluate<Tile::kPoints, Tile::kOutputs>>(dy, patches, range, v);
+  });
 }
 
 template <class T>
-void PointsToOutput(const float* v, const TileRange& range, int64_t kernel, const float* bias,
-                    bool rectify, const Patches& patches, T* y) {
+void PointsToOutput(const float* v, const TileRange& range, const WinogradTile& tile,
+                    const float* bias, bool rectify, const Patches& patches, T* y) {
   WithWideLanes([&](auto lanes) {
     using V = typename decltype(lanes)::Type;
     const auto run = [&](auto to_output) {
       CompiledFor<V, decltype(to_output), const float*, const TileRange&, const float*, bool,
                   const Patches&, T*>()(v, range, bias, rectify, patches, y);
     };
-    kernel == 3 ? run(ToOutput<V, 6, T>{}) : run(ToOutput<V, 8, T>{});
+    WithTile(tile, [&](auto of) { run(ToOutput<V, decltype(of), T>{}); });
   });
 }
 
@@ -254,7 +272,7 @@ void KernelsToPoints(const float* weight, const KernelSteps& steps, int64_t c0, 
                   int64_t, int64_t, float*, int64_t, int64_t>()(weight, steps, c0, c1, m, count, to,
                                                                 width, KernelStep(in, out));
     };
-    steps.kernel == 3 ? run(ToPoints<V, 6, 3>{}) : run(ToPoints<V, 8, 5>{});
+    WithTile(steps.tile, [&](auto of) { run(ToPoints<V, decltype(of)>{}); });
   });
 }
 
@@ -269,17 +287,21 @@ void PointsToKernels(const float* sums, int64_t parts, int64_t part_step, const 
                   const KernelSteps&, int64_t, float*>()(
           from, KernelStep(in, out), parts, part_step, steps, std::min(kLanes, out - m), to);
     };
-    steps.kernel == 3 ? run(ToKernels<V, 6, 3>{}) : run(ToKernels<V, 8, 5>{});
+    WithTile(steps.tile, [&](auto of) { run(ToKernels<V, decltype(of)>{}); });
   });
 }
 
-template void InputToPoints(const float*, const Patches&, int64_t, const TileRange&, float*);
-template void InputToPoints(const BFloat16*, const Patches&, int64_t, const TileRange&, float*);
-template void GradientToPoints(const float*, const Patches&, int64_t, const TileRange&, float*);
-template void GradientToPoints(const BFloat16*, const Patches&, int64_t, const TileRange&, float*);
-template void PointsToOutput(const float*, const TileRange&, int64_t, const float*, bool,
-                             const Patches&, float*);
-template void PointsToOutput(const float*, const TileRange&, int64_t, const float*, bool,
-                             const Patches&, BFloat16*);
+template void InputToPoints(const float*, const Patches&, const WinogradTile&, const TileRange&,
+                            float*);
+template void InputToPoints(const BFloat16*, const Patches&, const WinogradTile&, const TileRange&,
+                            float*);
+template void GradientToPoints(const float*, const Patches&, const WinogradTile&, const TileRange&,
+                               float*);
+template void GradientToPoints(const BFloat16*, const Patches&, const WinogradTile&,
+                               const TileRange&, float*);
+template void PointsToOutput(const float*, const TileRange&, const WinogradTile&, const float*,
+                             bool, const Patches&, float*);
+template void PointsToOutput(const float*, const TileRange&, const WinogradTile&, const float*,
+                             bool, const Patches&, BFloat16*);
 
 }  // namespace trainer::cpu

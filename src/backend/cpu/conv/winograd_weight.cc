@@ -14,7 +14,7 @@ class WinogradBackwardWeight final : public ConvBackwardWeight {
  public:
   explicit WinogradBackwardWeight(const ConvDesc& desc)
       : s_(desc),
-        steps_{desc.kernel[0], desc.WeightShape().Count(2), desc.WeightShape().Count(1), false},
+        steps_{s_.tile, desc.WeightShape().Count(2), desc.WeightShape().Count(1), false},
         bias_(desc.bias),
         dtype_(desc.dtype),
         threads_(TeamSize()),
@@ -82,8 +82,8 @@ class WinogradBackwardWeight final : public ConvBackwardWeight {
       const int64_t skip = count * i / blocks, tiles = count * (i + 1) / blocks - skip;
       const TileRange inputs = {begin + skip, tiles, s_.c},
                       outputs = {begin + skip, tiles, columns};
-      InputToPoints(x, s_.Input(), s_.kernel, inputs, v);
-      GradientToPoints(dy + column, s_.Output(), s_.kernel, outputs, d);
+      InputToPoints(x, s_.Input(), s_.tile, inputs, v);
+      GradientToPoints(dy + column, s_.Output(), s_.tile, outputs, d);
       for (int64_t p = 0; p < s_.points; ++p) {
         AddPoint(v + p * inputs.Step(), d + p * outputs.Step(), tiles, s_.c, s_.m, first, last,
                  i == 0, sums + p * point_);
