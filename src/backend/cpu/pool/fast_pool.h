@@ -3,6 +3,8 @@
 // threads, and only overwrite: a backward row gathers from the windows that cover it, in the order
 // of the windows, so that no two threads add to one element.
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <type_traits>
 #include <vector>
@@ -158,13 +160,16 @@ class FastPool : public PoolPrimitive {
   }
 
   // Returns whether to write `to`, of shape `shape`, past the caches: only if whole lines are
-  // written.
+  // written, and only if `to` has 64 MiB or more than an eighth of the last-level cache. The memory
+  // of a gradient was in use a moment ago, so much of a smaller one is cached, and streaming would
+  // have to evict it.
   template <class V, class T>
   bool StreamsTo(const T* to, const Shape& shape) const {
-    const int64_t size = sizeof(T);
-    return V::template kStreams<T> && desc_.channels % V::kLanes == 0 &&
-           reinterpret_cast<uintptr_t>(to) % 64 == 0 &&
-           Streams(to, shape.Count() * size, desc_.channels * size);
+    static const int64_t least =
+        std::min<int64_t>(sysconf(_SC_LEVEL3_CACHE_SIZE) / 8, int64_t{64} << 20);
+    const int64_t size = sizeof(T), bytes = shape.Count() * size;
+    return V::template kStreams<T> && desc_.channels % V::kLanes == 0 && bytes >= least &&
+           reinterpret_cast<uintptr_t>(to) % 64 == 0 && Streams(to, bytes, desc_.channels * size);
   }
   // Stores a vector, past the caches if `stream` is set.
   template <class V, class T>
