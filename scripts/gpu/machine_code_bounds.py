@@ -156,9 +156,12 @@ BOUNDS = {
         Bound("WithoutIndex<trainer::ReluBackward>, ..Float16", 4, 0, 470, least_overlap=4,
               least_wide={8: 6}, least_packed=4)),
     "src/layers/conv/embed.cc": (
-        # Divides only for images, and once in a block to find its row.
-        Bound("IndexAddKernel<trainer::VectorGradients", 8, 52, 2150,
-              most_inner_divisions=16),),
+        # Divides only for images. A thread adds the rows of one index only.
+        Bound("AddSortedRowsKernel<trainer::VectorGradients", 8, 18, 830,
+              most_inner_divisions=16, least_overlap=4),
+        # Reads eight sorted runs of keys.
+        Bound("ForEachKernel<trainer::index_add_internal::MergeRuns", 1, 0, 240,
+              least_wide={8: 10})),
     "src/layers/detection/ps_roi_pooling.cc": (
         # Divides for a cell's bounds and its mean, and once for a pixel's position in all cells.
         Bound("RowsKernel<trainer::AddToPixels", 8, 26, 990),),

@@ -1,11 +1,12 @@
-// Adds rows to the rows of a table. A GPU's block needs one pass over the indices or several, and
-// some rows have more columns than a block has threads.
+// Adds rows to the rows of a table. A GPU merges 16 sorted runs of rows at a time, once or several
+// times, and some rows have more columns than a warp has threads.
 
 #include "trainer/backend/loops/index_add.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <numeric>
 #include <string>
 
 #include "support/test_device.h"
@@ -74,7 +75,7 @@ class IndexAddTest : public testing::TestWithParam<TableSize> {
 };
 INSTANTIATE_TEST_SUITE_P(Of, IndexAddTest,
                          testing::Values(TableSize{0, 3}, TableSize{1, 1}, TableSize{50, 260},
-                                         TableSize{300, 5}, TableSize{2100, 3}),
+                                         TableSize{300, 5}, TableSize{4113, 3}),
                          [](const auto& size) {
                            return "Rows" + std::to_string(size.param.rows) + "Columns" +
                                   std::to_string(size.param.columns);
@@ -89,13 +90,47 @@ TEST_P(IndexAddTest, AddsRowsInOrderUnlessTheArrayIsNull) {
     for (const bool has_table : {true, false}) {
       const OnDevice<float> table(*device, Ones(kIndices * columns_));
       const OnDevice<float> total(*device, Ones(columns_));
+      const OnDevice<std::byte> scratch(*device, IndexAddScratch(*device, rows_));
       IndexAdd(*device, rows_, columns_, rows, has_table ? table.data() : nullptr,
-               has_table ? nullptr : total.data());
+               has_table ? nullptr : total.data(), scratch.span());
       EXPECT_EQ(table.Read(), has_table ? WantTable() : Ones(kIndices * columns_));
       const std::vector<float> want = has_table ? Ones(columns_) : WantTotal();
       EXPECT_THAT(total.Read(), testing::Pointwise(testing::FloatNear(1e-3f), want));
     }
   }
+}
+
+// Adds rows of one column, 1, 2, 3, ..., to a table of zeros.
+std::vector<float> AddedTo(int64_t entries, const std::vector<int32_t>& indices) {
+  const auto device = MakeTestDevice();
+  const auto rows = static_cast<int64_t>(indices.size());
+  std::vector<float> numbers(indices.size());
+  std::iota(numbers.begin(), numbers.end(), 1.0f);
+  const OnDevice<int32_t> index(*device, indices);
+  const OnDevice<float> values(*device, numbers);
+  const OnDevice<float> table(*device, static_cast<size_t>(entries));
+  const OnDevice<std::byte> scratch(*device, IndexAddScratch(*device, rows));
+  IndexAdd(*device, rows, 1, MatrixRows{index.data(), values.data(), 1}, table.data(), nullptr,
+           scratch.span());
+  return table.Read();
+}
+
+TEST(IndexAddHandValuesTest, RepeatedAndUnusedIndices) {
+  EXPECT_THAT(AddedTo(5, {3, 0, 3, -1, 4, 3}), testing::ElementsAre(2, 0, 0, 10, 5));
+}
+
+TEST(IndexAddHandValuesTest, OneIndexForAllRows) {
+  EXPECT_THAT(AddedTo(3, std::vector<int32_t>(40, 1)), testing::ElementsAre(0, 820, 0));
+  EXPECT_THAT(AddedTo(2, std::vector<int32_t>(40, -1)), testing::ElementsAre(0, 0));
+}
+
+TEST(IndexAddHandValuesTest, FarIndicesOfALargeTable) {
+  constexpr int64_t kEntries = 1 << 20;
+  std::vector<int32_t> indices;
+  for (int32_t i = 0; i < 300; ++i) indices.push_back(kEntries - 1 - i * 3000);
+  std::vector<float> want(kEntries);
+  for (size_t i = 0; i < 300; ++i) want[kEntries - 1 - i * 3000] = static_cast<float>(i + 1);
+  EXPECT_EQ(AddedTo(kEntries, indices), want);
 }
 
 }  // namespace

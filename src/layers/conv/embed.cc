@@ -66,6 +66,7 @@ class Embed final : public Layer {
     RequireRank(ctx, spec_, 0, 0, Shape::kMaxAxes - 1, "at most 31 axes");
     const int64_t last[] = {columns_};
     const Shape out = in.Replace(in.Rank(), in.Rank(), last);
+    rows_ = in.Count();
     in_ = NchwOrder(in);
     out_ = NchwOrder(out);
     ctx.Param("weight", {rule_.classes, columns_}, param.weight_filler());
@@ -75,9 +76,13 @@ class Embed final : public Layer {
     ctx.NotDifferentiable(0);
   }
 
+  void Prepare(PrepareContext& ctx) override {
+    if (ctx.training()) ctx.Scratch(IndexAddScratch(ctx.device(), rows_));
+  }
+
   void Forward(const RunContext& run) override {
     ReportBadIndices(run, 0, rule_);
-    MapRows(run.device(), run.Input(0).Count(), columns_,
+    MapRows(run.device(), rows_, columns_,
             TakeVector{run.Input(0).f32(), run.Param(0), run.ParamOrNull(1), run.Output(0).f32(),
                        in_, out_, rule_});
   }
@@ -88,9 +93,9 @@ class Embed final : public Layer {
 
   void Backward(const RunContext& run) override {
     IndexAdd(
-        run.device(), run.Input(0).Count(), columns_,
+        run.device(), rows_, columns_,
         VectorGradients{run.Input(0).f32(), run.GradOutput(0).f32(), in_, out_, rule_, columns_},
-        run.GradParam(0), run.GradParamOrNull(1));
+        run.GradParam(0), run.GradParamOrNull(1), run.Scratch());
   }
 
  private:
@@ -106,7 +111,7 @@ class Embed final : public Layer {
   LayerSpec spec_;
   NchwOrder in_, out_;
   LabelRule rule_;
-  int64_t columns_ = 0;
+  int64_t rows_ = 0, columns_ = 0;
 };
 
 const RegisterLayer<Embed> kEmbed(
