@@ -209,6 +209,11 @@ BOUNDS = {
         Bound("PartSumsKernel<trainer::ProductOf<", 8, 4, 450, least_overlap=4),
         Bound("MapPixelsKernel<..trainer::Standardize<", 6, 3, 580, least_overlap=6),
         Bound("MapPixelsKernel<..trainer::StandardizeGradient<", 12, 3, 700, least_overlap=8)),
+    "src/layers/norm/normalize.cc": (
+        # The gradient of the factors divides only to find a thread's first pixel or chunk.
+        Bound("PartSumsKernel<trainer::ScaleGradient<", 8, 4, 500, least_overlap=8),
+        Bound("PartSumsKernel<trainer::ProductOf<", 8, 4, 480, least_overlap=4),
+        Bound("SumsKernel<trainer::SumsOfChunks", 8, 5, 750, least_overlap=4)),
     "src/optim/lbfgs.cc": (
         Bound("UpdateKernel<trainer::AddScaled", 8, 0, 100, least_overlap=8),
         Bound("UpdateKernel<trainer::Subtract", 8, 0, 110, least_overlap=8)),

@@ -15,10 +15,9 @@ struct Vectors {
   Rows rows;
   int64_t channels = 1, inner = 1;
 
-  HD int64_t Channel(int64_t i) const { return i / inner % channels; }
-  // Returns the row of the element at `at` in memory.
-  HD int64_t RowOf(int64_t at) const {
-    return at / (rows.length * rows.inner) * rows.inner + at % rows.inner;
+  // Divides only if a vector has several elements of a channel.
+  HD int64_t Channel(int64_t i) const {
+    return channels == 1 ? 0 : channels == rows.length ? i : i / inner % channels;
   }
 };
 
@@ -66,25 +65,29 @@ struct InputGradientRow {
   }
 };
 
-// Computes what an element adds to the gradient of its channel's factor.
+// Computes what an element adds to the gradient of its channel's factor if each pixel is a vector.
 template <class T>
 struct ScaleGradient {
   const T *x, *dy;
   const float* inverse;
-  Vectors in;
-  HD float operator()(int64_t at, int64_t, int64_t) const {
-    return Load(x[at]) * Load(dy[at]) * inverse[in.RowOf(at)];
-  }
+
+  struct Pixel {
+    const T *x, *dy;
+    float by;
+    HD float operator()(int64_t at, int64_t, int64_t) const {
+      return Load(x[at]) * Load(dy[at]) * by;
+    }
+  };
+  HD Pixel OfPixel(int64_t pixel) const { return {x, dy, inverse[pixel]}; }
 };
 
-// Adds all sums to one number; the only row.
-struct AddAll {
-  const float* sums;
-  float* out;
-  template <class Row>
-  HD void operator()(const Row& row) const {
-    const float sum = row.Sum([&](int64_t i) { return sums[i]; });
-    row.Once([&] { *out += sum; });
+// The sums of all chunks. If each chunk is a vector, `inverse` is not null.
+struct SumsOfChunks {
+  const float *sums, *inverse;
+  template <class Place>
+  HD float operator()(const Place& place) const {
+    const float sum = sums[place.At()];
+    return inverse == nullptr ? sum : sum * inverse[place.Outer()];
   }
 };
 
@@ -107,7 +110,8 @@ class Normalize final : public Layer {
     vectors_.rows = param.across_spatial() ? Rows{in[0], in.Count(1), 1} : pixels;
     vectors_.channels = param.channel_shared() ? 1 : in[1];
     vectors_.inner = param.across_spatial() ? pixels.inner : 1;
-    chunks_ = BalancedChunks(in);
+    has_pixels_ = vectors_.rows.count == pixels.count;
+    chunks_ = has_pixels_ ? BalancedChunks(in) : PerItemChunks(in);
 
     caffe::FillerParameter filler = param.scale_filler();
     if (!param.has_scale_filler()) filler.set_value(1);
@@ -148,22 +152,24 @@ class Normalize final : public Layer {
   }
 
   // Adds the gradient of the factor: sums over chunks of pixels per channel, then over the chunks
-  // and, for a shared factor, the channels.
+  // and, for a shared factor, the channels. A vector is a pixel or a chunk.
   template <class T>
   void AddScaleGradient(const RunContext& run, const T* x, const T* dy) const {
     auto* const sums = reinterpret_cast<float*>(run.Scratch().data());
     const int64_t chunks = chunks_.chunks, channels = chunks_.rows.length;
-    SumChunks(run.device(), chunks_, ScaleGradient<T>{x, dy, Inverse(run), vectors_}, sums);
-    if (spec_.proto().norm_param().channel_shared()) {
-      return MapRows(run.device(), 1, chunks * channels, AddAll{sums, run.GradParam(0)});
+    if (has_pixels_) {
+      SumChunks(run.device(), chunks_, ScaleGradient<T>{x, dy, Inverse(run)}, sums);
+    } else {
+      SumChunks(run.device(), chunks_, ProductOf<T>{x, dy}, sums);
     }
-    const ConstTensor rows(sums, {chunks, channels});
-    run.device().AddChannelSums(ChannelSumsDesc::Of(rows.shape, 1), rows, nullptr,
-                                run.GradParam(0));
+    const bool is_shared = spec_.proto().norm_param().channel_shared();
+    AddSums(run.device(), {chunks, is_shared ? 1 : channels, is_shared ? channels : 1},
+            SumsOfChunks{sums, has_pixels_ ? nullptr : Inverse(run)}, run.GradParam(0));
   }
 
   LayerSpec spec_;
   Vectors vectors_;
+  bool has_pixels_ = false;  // whether each pixel is a vector
   PixelChunks chunks_;
 };
 

@@ -39,6 +39,28 @@ TEST(NormalizeTest, HandValuesOfEpsInTheRoot) {
   ExpectNear(layer.Forward({0, 3}), {0, 0.6f}, 1e-6f);
 }
 
+// With a factor of 1, the gradient of a channel's factor is the sum of dy * y. The shapes have
+// several chunks of pixels, and more channels than the CPU sums together, or fewer.
+TEST(NormalizeTest, FactorsGradientIsTheSumOverTheOutputs) {
+  for (const Shape& shape : {Shape{3, 2, 70}, Shape{2, 17, 5, 9}, Shape{70, 3}, Shape{5, 20, 3}}) {
+    for (const char* fields : {"", "across_spatial: false", "channel_shared: false",
+                               "across_spatial: false channel_shared: false"}) {
+      SCOPED_TRACE(shape.ToString() + fields);
+      LayerRunner layer(Normalize(fields), {shape});
+      const auto dy = LayerRunner::SomeValues(shape.Count(), 2);
+      const auto y = layer.Forward(LayerRunner::SomeValues(shape.Count(), 1, 0, 0.25f));
+      layer.Backward({dy});
+      std::vector<float> want(layer.ParamGradient(0).size());
+      for (size_t i = 0; i < y.size(); ++i) {
+        const size_t channel =
+            i / static_cast<size_t>(shape.Count(2)) % static_cast<size_t>(shape[1]);
+        want[want.size() == 1 ? 0 : channel] += dy[i] * y[i];
+      }
+      ExpectNear(layer.ParamGradient(0), want, 2e-5f);
+    }
+  }
+}
+
 TEST(NormalizeTest, GradientMatchesDifferences) {
   for (const char* fields : {"", "across_spatial: false", "channel_shared: false",
                              "across_spatial: false channel_shared: false eps: 0.1"}) {

@@ -9,6 +9,17 @@ namespace trainer {
 
 namespace pixel_sums_internal {
 
+// Returns the functor that computes the terms of one pixel (a row of PixelChunks): f.OfPixel(pixel)
+// if F has that function, which may read in advance what the channels share, or else f.
+template <class F>
+HD decltype(auto) TermsOfPixel(const F& f, int64_t pixel) {
+  if constexpr (requires { f.OfPixel(pixel); }) {
+    return f.OfPixel(pixel);
+  } else {
+    return (f);
+  }
+}
+
 inline constexpr int kLanes = 16;
 
 // Sums up to kLanes neighbouring channels of a chunk on the CPU. `groups` is the number of such
@@ -30,15 +41,16 @@ struct ChunkSums {
     float sum[kLanes] = {};
     if (in.rows.inner == 1 && lanes == kLanes) {
       for (int64_t r = begin; r < end; ++r) {
+        const auto& terms = TermsOfPixel(f, r);
         for (int l = 0; l < kLanes; ++l) {
-          sum[l] += f(r * channels + first + l, first + l, chunk * channels + first + l);
+          sum[l] += terms(r * channels + first + l, first + l, chunk * channels + first + l);
         }
       }
     } else {
       for (int l = 0; l < lanes; ++l) {
         for (int64_t r = begin; r < end; ++r) {
           const int64_t at = in.rows.Start(r) + (first + l) * in.rows.inner;
-          sum[l] += f(at, first + l, chunk * channels + first + l);
+          sum[l] += TermsOfPixel(f, r)(at, first + l, chunk * channels + first + l);
         }
       }
     }
@@ -60,6 +72,11 @@ struct StoreEach {
 // pixels of a channel.
 struct Steps {
   int64_t part_rows, offset, inner, wrap;
+};
+
+// The offset in memory of a thread's channel of a pixel, and the pixel's row.
+struct PixelAt {
+  int64_t offset, row;
 };
 
 // A thread's channel and its pixels of a part, rows `row`, `row` + step, ... below `end`. blockIdx
@@ -87,13 +104,13 @@ struct Walk {
     at_inner = row % in.rows.inner;
     offset = (row - at_inner) * in.rows.length + c * in.rows.inner + at_inner;
   }
-  // Computes the offsets of the next kAhead pixels. Past the end, the last pixel's offset repeats:
-  // that pixel is read again and its value is dropped. If reads depended on a condition, or were
-  // between the branches here, a thread would wait for each before the next.
-  __device__ void Next(const Rows& rows, const Steps& steps, int64_t (&at)[map_internal::kAhead]) {
+  // Computes the offsets and rows of the next kAhead pixels. Past the end, the last pixel repeats:
+  // it is read again and its value is dropped. If reads depended on a condition, or were between
+  // the branches here, a thread would wait for each before the next.
+  __device__ void Next(const Rows& rows, const Steps& steps, PixelAt (&at)[map_internal::kAhead]) {
 #pragma unroll
     for (int k = 0; k < map_internal::kAhead; ++k) {
-      at[k] = offset;
+      at[k] = {offset, row};
       if (row + step >= end) continue;
       row += step;
       offset += steps.offset;
@@ -122,11 +139,13 @@ __global__ void __launch_bounds__(map_internal::kBlock)
     walk.Start(in, steps, chunk);
     const int64_t pass = kAhead * int64_t{walk.step};
     for (int64_t r = walk.row; walk.c < channels && r < walk.end; r += pass) {
-      int64_t at[kAhead];
+      PixelAt at[kAhead];
       walk.Next(in.rows, steps, at);
       float ahead[kAhead];
 #pragma unroll
-      for (int k = 0; k < kAhead; ++k) ahead[k] = f(at[k], walk.c, stat);
+      for (int k = 0; k < kAhead; ++k) {
+        ahead[k] = TermsOfPixel(f, at[k].row)(at[k].offset, walk.c, stat);
+      }
 #pragma unroll
       for (int k = 0; k < kAhead; ++k) sum += r + k * int64_t{walk.step} < walk.end ? ahead[k] : 0;
     }
@@ -153,14 +172,16 @@ __global__ void __launch_bounds__(map_internal::kBlock)
   for (int64_t chunk = blockIdx.z; walk.c < channels && chunk < in.chunks; chunk += gridDim.z) {
     walk.Start(in, steps, chunk);
     for (int64_t r = walk.row; r < walk.end; r += kAhead * int64_t{walk.step}) {
-      int64_t at[kAhead];
+      PixelAt at[kAhead];
       walk.Next(in.rows, steps, at);
       float ahead[kAhead];
 #pragma unroll
-      for (int k = 0; k < kAhead; ++k) ahead[k] = f(at[k], walk.c, chunk * channels + walk.c);
+      for (int k = 0; k < kAhead; ++k) {
+        ahead[k] = f(at[k].offset, walk.c, chunk * channels + walk.c);
+      }
 #pragma unroll
       for (int k = 0; k < kAhead; ++k) {
-        if (r + k * int64_t{walk.step} < walk.end) Store(to[at[k]], ahead[k]);
+        if (r + k * int64_t{walk.step} < walk.end) Store(to[at[k].offset], ahead[k]);
       }
     }
   }
@@ -211,8 +232,9 @@ int64_t LaunchParts(const Device& device, void (*kernel)(F, PixelChunks, Steps, 
 }  // namespace pixel_sums_internal
 
 // Sets out[chunk][channel] to the sum of f(offset in memory, channel, chunk * channels + channel)
-// over the chunk's pixels. `out` is on the device. The order of the additions depends only on the
-// shape and the kind of device.
+// over the chunk's pixels. If F has a function OfPixel(pixel), what it returns for the number of a
+// pixel is called instead of f. `out` is on the device. The order of the additions depends only on
+// the shape and the kind of device.
 template <class F>
 void SumChunks(const Device& device, const PixelChunks& in, F f, float* out) {
 #ifdef TRAINER_DEVICE_CODE
