@@ -69,7 +69,12 @@ BOUNDS = {
         Bound("SumChunksKernel<4, trainer::Deviations<float", 6, 10, 710, most_inner_divisions=1,
               least_overlap=4, least_wide={16: 5}),
         Bound("SumChunksKernel<4, trainer::Deviations<..Float16", 6, 10, 760,
-              most_inner_divisions=1, least_overlap=4, least_wide={8: 5})),
+              most_inner_divisions=1, least_overlap=4, least_wide={8: 5}),
+        # For a tensor (N, C, L), a thread divides only to find its first pixel and its chunk.
+        Bound("MapPixelsKernel<..WithoutChunk<", 4, 3, 740, least_overlap=4),
+        Bound("MapPixelsKernel<..WithoutChunk<trainer::Normalize<", 7, 3, 580, least_overlap=7),
+        Bound("LongSumsKernel<..PairTerms<trainer::GradientSums<", 1, 5, 1040, least_overlap=4),
+        Bound("LongSumsKernel<..PairTerms<trainer::Deviations<", 6, 7, 730, least_overlap=4)),
     "src/backend/cuda/kernels/lrn.cc": (
         # Divides once, the number of tiles. In the forward pass a thread reads two groups of four
         # channels, 16 bytes each; in the backward pass two groups each from x and from dy.

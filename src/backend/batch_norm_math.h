@@ -15,14 +15,10 @@
 
 #include "batch_norm_moments.h"
 #include "trainer/backend/loops/pixel_chunks.h"
+#include "trainer/backend/primitives/channel_sums.h"
 #include "vector_access.h"
 
 namespace trainer {
-
-// Two numbers that are summed together: g and g * z, or d and d^2.
-struct Pair {
-  float a = 0, b = 0;
-};
 
 // Returns the bytes for mean, inverse and factor of each channel.
 inline size_t BatchNormWorkspace(const PixelChunks& in) {
@@ -61,7 +57,7 @@ struct ChannelAffine {
 template <class T, class X = const T*>
 struct Deviations {
   X x, origin;  // both point to the same array
-  HD Pair operator()(int64_t at, int64_t first, int64_t) const {
+  HD SumPair operator()(int64_t at, int64_t first, int64_t) const {
     const float d = Load(x[at]) - Load(origin[first]);
     return {d, d * d};
   }
@@ -205,7 +201,8 @@ struct MaskedByInput {  // computes y from x again for the mask
   }
   uintptr_t Addresses() const { return AddressOf(dy) | normalize.Addresses(); }
 };
-// Computes g and also writes it to `to`. No element may be computed twice.
+// Computes g and also writes it to `to`, which may be where g reads dy: g of what was written is
+// the same again.
 template <class T, class G>
 struct WrittenThrough {
   G g;
@@ -288,7 +285,7 @@ template <class G, class Z>
 struct GradientSums {
   G g;
   Z z;
-  HD Pair operator()(int64_t at, int64_t, int64_t c) const {
+  HD SumPair operator()(int64_t at, int64_t, int64_t c) const {
     const float v = g(at, c);
     return {v, v * z(at, c)};
   }

@@ -215,8 +215,8 @@ class BatchNormCase {
 };
 
 TEST_P(NormTest, BatchNormAndItsGradientsAreThoseOfTheFormula) {
-  for (const Shape& shape :
-       {Shape{4, 20, 9, 7}, Shape{50, 6}, Shape{4, 3, 65}, Shape{1, 260, 3, 5}, Shape{90, 8}}) {
+  for (const Shape& shape : {Shape{4, 20, 9, 7}, Shape{50, 6}, Shape{4, 3, 65}, Shape{1, 260, 3, 5},
+                             Shape{90, 8}, Shape{3, 1, 22000}}) {
     for (int bits = 0; bits < 16; ++bits) {
       const bool stored = bits & 1, other = bits & 2, relu = bits & 4, affine = bits & 8;
       const BatchNormDesc desc{.shape = shape,

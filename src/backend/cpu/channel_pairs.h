@@ -12,7 +12,7 @@ namespace trainer::cpu {
 namespace pixel_pairs_internal {
 
 // Adds a pair of terms to two sums.
-HD void AddTo(float& a, float& b, const Pair& p) {
+HD void AddTo(float& a, float& b, const SumPair& p) {
   a += p.a;
   b += p.b;
 }
@@ -53,7 +53,7 @@ struct ChannelPairs {
     const int64_t chunk = task / channels, c = task % channels, begin = chunk * in.chunk_rows;
     const int64_t wish = begin + in.chunk_rows, end = wish < in.rows.count ? wish : in.rows.count;
     const int64_t first = in.rows.Start(begin) + c * inner;
-    Pair sum;
+    SumPair sum;
     for (int64_t r = begin; r < end; ++r) {
       AddTo(sum.a, sum.b, f(in.rows.Start(r) + c * inner, first, c));
     }

@@ -5,6 +5,7 @@
 
 #include "batch_norm_math.h"
 #include "cuda/loops.h"
+#include "trainer/backend/loops/pixel_sums.h"
 
 namespace trainer::cuda {
 
@@ -19,19 +20,9 @@ inline dim3 GroupThreads(int64_t groups, unsigned most) {
   return {x, map_internal::kBlock / x};
 }
 
-// The number of sums in a functor's result, which is a float or a Pair.
-template <class Sum>
-inline constexpr int kSumsIn = sizeof(Sum) / sizeof(float);
-// Adds what a functor returns to its sums.
-HD void AddTo(float& to, float value) { to += value; }
-HD void AddTo(Pair& to, const Pair& value) {
-  to.a += value.a;
-  to.b += value.b;
-}
-// Returns one of the sums in a functor's result: the float itself.
-HD float SumIn(float value, int) { return value; }
-// Returns one of the sums in a functor's result: 0 for a, 1 for b.
-HD float SumIn(const Pair& value, int which) { return which == 0 ? value.a : value.b; }
+using grouped_sums_internal::AddTo;
+using grouped_sums_internal::kSumsIn;
+using grouped_sums_internal::SumIn;
 
 // Returns `row`, or the last row instead of a row past the end; values read from it are dropped. If
 // the read itself depended on a condition, each pixel read ahead would need its own copy of the
@@ -89,31 +80,16 @@ __global__ void __launch_bounds__(map_internal::kBlock, 2)
   }
 }
 
-// For tensors where the pixels of a channel are neighbours in memory. Each block sums one channel
-// of a chunk.
+// The terms of SumPairs for tensors where the pixels of a channel are neighbours in memory.
 template <class F>
-__global__ void __launch_bounds__(map_internal::kBlock)
-    ChannelPairsKernel(F f, PixelChunks in, float* out) {
-  const int64_t channels = in.rows.length, inner = in.rows.inner;
-  for (int64_t task = blockIdx.x; task < in.chunks * channels; task += gridDim.x) {
-    const int64_t chunk = task / channels, c = task % channels;
-    const int64_t begin = chunk * in.chunk_rows, wish = begin + in.chunk_rows;
-    const int64_t end = wish < in.rows.count ? wish : in.rows.count;
-    const int64_t first = in.rows.Start(begin) + c * inner;
-    Pair sum;
-    for (int64_t r = begin + threadIdx.x; r < end; r += blockDim.x) {
-      AddTo(sum, f(in.rows.Start(r) + c * inner, first, c));
-    }
-    const float a = reduce_internal::SumOfBlock(sum.a);
-    __syncthreads();
-    const float b = reduce_internal::SumOfBlock(sum.b);
-    __syncthreads();
-    if (threadIdx.x == 0) {
-      out[chunk * 2 * channels + c] = a;
-      out[(chunk * 2 + 1) * channels + c] = b;
-    }
+struct PairTerms {
+  F f;
+  Rows rows;
+  HD auto OfChunk(int64_t channel, int64_t begin) const {
+    const int64_t first = rows.Start(begin) + channel * rows.inner;
+    return [this, first](const auto& place) { return f(place.At(), first, place.channel); };
   }
-}
+};
 
 inline constexpr int kJoinChannels = 8, kJoinLanes = 64;
 
@@ -204,13 +180,11 @@ __global__ void __launch_bounds__(map_internal::kBlock, 2)
   }
 }
 
-// Sets to[at] = f(at, channel) for one element, in any memory order.
-template <class T, class F>
-struct MapFlat {
+// Lets the kernels of pixel_sums.h call a functor that needs no chunk.
+template <class F>
+struct WithoutChunk {
   F f;
-  T* to;
-  int64_t channels, inner;
-  HD void operator()(int64_t at) const { Store(to[at], f(at, at / inner % channels)); }
+  HD float operator()(int64_t at, int64_t c, int64_t) const { return f(at, c); }
 };
 
 }  // namespace loops_internal
@@ -235,12 +209,13 @@ class PixelLoops : public Loops {
     const int64_t channels = in.rows.length;
     if (in.chunks * channels == 0) return;
     if (in.rows.inner == 1) return SumNeighbours(in, f, out, false);
-    Launch(device(), loops_internal::ChannelPairsKernel<F>,
-           loops_internal::Blocks(in.chunks * channels), map_internal::kBlock, f, in, out);
+    grouped_sums_internal::LaunchLongSums(
+        device(), loops_internal::PairTerms<F>{f, in.rows},
+        {channels, in.rows.count, in.rows.inner, in.chunks, in.chunk_rows}, {out, {}});
   }
 
   // If f returns a float, sets out[chunk][channel] to its sum over the chunk's pixels; if f returns
-  // a Pair, does the same as SumPairs. Needs channels that are neighbours in memory. With `add`,
+  // a SumPair, does the same as SumPairs. Needs channels that are neighbours in memory. With `add`,
   // adds to `out`; this needs a single chunk.
   template <class F>
   void SumNeighbours(const PixelChunks& in, F f, float* out, bool add) const {
@@ -266,14 +241,15 @@ class PixelLoops : public Loops {
            dim3(kChannels, loops_internal::kJoinLanes), f, in.rows.length, in.chunks);
   }
 
-  // Sets to[at] = f(at, channel) for every element; f may read its own element of `to`.
+  // Sets to[at] = f(at, channel) for every element, whatever the chunks of `in` are; f may read its
+  // own element of `to`.
   template <class T, class F>
   void MapPixels(const PixelChunks& in, F f, T* to, bool) const {
     const int64_t pixels = in.rows.count, channels = in.rows.length;
     if (pixels * channels == 0) return;
     if (in.rows.inner != 1) {
-      return ForEach(pixels * channels,
-                     loops_internal::MapFlat<T, F>{f, to, channels, in.rows.inner});
+      return pixel_sums_internal::MapOnGpu(device(), {in.rows, 1, pixels},
+                                           loops_internal::WithoutChunk<F>{f}, to);
     }
     WithTogether(channels, f.Addresses() | AddressOf(to), [&](auto together) {
       constexpr int kV = decltype(together)::value;

@@ -18,11 +18,6 @@
 
 namespace trainer {
 
-// Two sums, or two terms of them.
-struct SumPair {
-  float a = 0, b = 0;
-};
-
 // Returns the functor that computes the terms of one channel: f.OfChannel(channel) if F has that
 // function, which may compute in advance the values that these terms share, or else f.
 template <class F>
@@ -49,6 +44,17 @@ struct FlatPlace {
 namespace grouped_sums_internal {
 
 HD int64_t Smaller(int64_t a, int64_t b) { return a < b ? a : b; }
+
+// Returns the functor that computes the terms of one channel from term `begin`, the first one of a
+// chunk, on: f.OfChunk(channel, begin) if F has that function, or else what TermsOfChannel returns.
+template <class F>
+HD auto TermsOfChunk(const F& f, int64_t channel, int64_t begin) {
+  if constexpr (requires { f.OfChunk(channel, begin); }) {
+    return f.OfChunk(channel, begin);
+  } else {
+    return TermsOfChannel(f, channel);
+  }
+}
 
 // The same as FlatPlace, with both coordinates of the term, so that a thread need not divide for
 // each of its terms.
@@ -88,14 +94,14 @@ struct SumsTo {
 template <class F>
 __global__ void __launch_bounds__(map_internal::kBlock)
     LongSumsKernel(F f, Cut in, int64_t step_outer, int64_t step_inner, SumsTo out) {
-  using Sum = decltype(TermsOfChannel(f, 0)(SplitPlace()));
+  using Sum = decltype(TermsOfChunk(f, 0, 0)(SplitPlace()));
   constexpr int kBlock = map_internal::kBlock, kAhead = map_internal::kAhead;
   for (int64_t task = blockIdx.x; task < in.chunks * in.channels; task += gridDim.x) {
     const int64_t chunk = task / in.channels, begin = chunk * in.chunk;
     const int64_t end = Smaller(begin + in.chunk, in.terms);
     int64_t i = begin + threadIdx.x;
     SplitPlace place = {task % in.channels, i / in.inner, i % in.inner, in.channels, in.inner};
-    const auto terms = TermsOfChannel(f, place.channel);
+    const auto terms = TermsOfChunk(f, place.channel, begin);
     Sum sum = {};
     for (; i < end; i += kAhead * kBlock) {
       Sum ahead[kAhead];
@@ -203,22 +209,29 @@ inline Cut CutSums(const ChannelSumsDesc& desc, int64_t sums) {
   return {desc.channels, terms, desc.inner, (terms + size - 1) / size, size};
 }
 
+// Returns the number of blocks for that many tasks of a block.
+inline unsigned BlocksFor(int64_t tasks) {
+  return static_cast<unsigned>(std::min<int64_t>(tasks, 1 << 16));
+}
+
+template <class F>
+void LaunchLongSums(const Device& device, const F& f, const Cut& in, const SumsTo& out) {
+  Launch(device, LongSumsKernel<F>, BlocksFor(in.chunks * in.channels), map_internal::kBlock, f, in,
+         map_internal::kBlock / in.inner, map_internal::kBlock % in.inner, out);
+}
+
 // Implements AddSums and AddSumPairs on a GPU.
 template <class F>
 void AddOnGpu(const Device& device, const ChannelSumsDesc& desc, F f, float* a, float* b) {
   constexpr int kSums = kSumsIn<decltype(TermsOfChannel(f, 0)(SplitPlace()))>;
   const Cut in = CutSums(desc, kSums);
   SumsTo out = {in.chunks > 1 ? device.ReductionScratch() : nullptr, {a, b}};
-  const auto blocks = [](int64_t tasks) {
-    return static_cast<unsigned>(std::min<int64_t>(tasks, 1 << 16));
-  };
   if (desc.inner == 1) {
     const int64_t groups = (in.channels + kTileChannels - 1) / kTileChannels;
-    Launch(device, NeighbourSumsKernel<F>, blocks(in.chunks * groups),
+    Launch(device, NeighbourSumsKernel<F>, BlocksFor(in.chunks * groups),
            dim3(kTileChannels, kTileTerms), f, in, out);
   } else {
-    Launch(device, LongSumsKernel<F>, blocks(in.chunks * in.channels), map_internal::kBlock, f, in,
-           map_internal::kBlock / in.inner, map_internal::kBlock % in.inner, out);
+    LaunchLongSums(device, f, in, out);
   }
   if (in.chunks == 1) return;
   Launch(device, JoinSumsKernel<kSums>, map_internal::Blocks(kSums * in.channels * 32),

@@ -227,6 +227,12 @@ int64_t LaunchParts(const Device& device, void (*kernel)(F, PixelChunks, Steps, 
          threads, f, in, steps, parts > 1 ? partials : to);
   return parts;
 }
+
+// Implements MapPixels on a GPU, for at least one element.
+template <class T, class F>
+void MapOnGpu(const Device& device, const PixelChunks& in, const F& f, T* to) {
+  LaunchParts(device, MapPixelsKernel<T, F>, f, in, int64_t{1} << 16, to, to);
+}
 #endif
 
 }  // namespace pixel_sums_internal
@@ -269,9 +275,7 @@ template <class T, class F>
 void MapPixels(const Device& device, const PixelChunks& in, F f, T* to) {
 #ifdef TRAINER_DEVICE_CODE
   if (device.kind() == DeviceKind::kCuda) {
-    if (in.rows.count * in.rows.length == 0) return;
-    pixel_sums_internal::LaunchParts(device, pixel_sums_internal::MapPixelsKernel<T, F>, f, in,
-                                     int64_t{1} << 16, to, to);
+    if (in.rows.count * in.rows.length > 0) pixel_sums_internal::MapOnGpu(device, in, f, to);
     return;
   }
 #endif

@@ -7,6 +7,11 @@
 
 namespace trainer {
 
+// Two sums, or two terms of them.
+struct SumPair {
+  float a = 0, b = 0;
+};
+
 // Which elements of a tensor are summed: it is viewed as (outer, channels, inner), row-major in
 // memory, with one sum per channel. Used for the gradients of biases, scales and shifts.
 struct ChannelSumsDesc {
