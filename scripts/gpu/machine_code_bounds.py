@@ -66,6 +66,10 @@ BOUNDS = {
               96, most_inner_divisions=1, least_overlap=8, least_wide={16: 18}),
         Bound("SumChunksKernel<4, trainer::GradientSums<trainer::MaskedByInput<..Float16", 20, 12,
               950, 96, most_inner_divisions=1, least_overlap=8, least_wide={8: 14}),
+        # Also writes g.
+        Bound("SumChunksKernel<4, trainer::GradientSums<trainer::WrittenThrough<..Float16", 10, 12,
+              950, 96, most_inner_divisions=1, least_overlap=8, least_wide={8: 12},
+              least_packed=8),
         Bound("SumChunksKernel<4, trainer::Deviations<float", 6, 10, 710, most_inner_divisions=1,
               least_overlap=4, least_wide={16: 5}),
         Bound("SumChunksKernel<4, trainer::Deviations<..Float16", 6, 10, 760,
@@ -126,7 +130,7 @@ BOUNDS = {
         Bound("SumChunksKernel<4, trainer::cuda::MaskedThrough<float", 8, 10, 720, 90,
               most_inner_divisions=1, least_overlap=8, least_wide={16: 12}),
         Bound("SumChunksKernel<4, trainer::cuda::MaskedThrough<..Float16", 8, 10, 810, 80,
-              most_inner_divisions=1, least_overlap=8, least_wide={8: 12}),
+              most_inner_divisions=1, least_overlap=8, least_wide={8: 12}, least_packed=8),
         Bound("JoinChunksKernel<trainer::cuda::AddChunks", 4, 0, 580, least_overlap=4)),
     "src/layers/activation/dropout.cc": (
         # A thread draws while it reads its four neighbours.

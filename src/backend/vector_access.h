@@ -33,12 +33,33 @@ template <int V, class T>
 HD void WriteTogether(const Neighbours<T, V>& values, T* to, int64_t at) {
   *reinterpret_cast<Neighbours<T, V>*>(to + at) = values;
 }
+// Rounds two floats to T. A GPU has an instruction that rounds both to bf16; the compiler itself
+// uses it only if nothing but a store reads the results.
+template <class T>
+HD void StoreTwo(T* to, const float* values) {
+  Store(to[0], values[0]);
+  Store(to[1], values[1]);
+}
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+HD void StoreTwo(BFloat16* to, const float* values) {
+  uint32_t both;
+  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(both) : "f"(values[1]), "f"(values[0]));
+  to[0].bits = static_cast<uint16_t>(both);
+  to[1].bits = static_cast<uint16_t>(both >> 16);
+}
+#endif
+// Rounds V floats to T.
+template <class T, int V>
+HD Neighbours<T, V> Rounded(const float (&values)[V]) {
+  Neighbours<T, V> rounded;
+  for (int v = 0; v + 1 < V; v += 2) StoreTwo(rounded.values + v, values + v);
+  if (V % 2 != 0) Store(rounded.values[V - 1], values[V - 1]);
+  return rounded;
+}
 // Rounds V floats to T and stores them as WriteTogether does.
 template <int V, class T>
 HD void StoreVector(const float (&values)[V], T* to, int64_t at) {
-  Neighbours<T, V> rounded;
-  for (int v = 0; v < V; ++v) Store(rounded.values[v], values[v]);
-  WriteTogether(rounded, to, at);
+  WriteTogether(Rounded<T>(values), to, at);
 }
 // Loads V elements without an alignment requirement; returns zeros if `from` is null.
 template <int V, class T>
@@ -63,7 +84,9 @@ struct WrittenTogether {
 
   // Evaluates g for all V neighbours and stores the rounded values.
   HD void Write() {
-    for (int v = 0; v < V; ++v) Store(written.values[v], g(v, v));
+    float values[V];
+    for (int v = 0; v < V; ++v) values[v] = g(v, v);
+    written = Rounded<T>(values);
     WriteTogether(written, to, 0);
   }
   HD float operator()(int64_t v, int64_t) const { return Load(written[v]); }
