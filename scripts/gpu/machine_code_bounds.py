@@ -178,10 +178,10 @@ BOUNDS = {
         Bound("RowsKernel<trainer::AddToWinners", 8, 18, 880),),
     "src/layers/shared/broadcast.cc": (
         # Also divides to find a small element's position, once for all its repetitions.
-        Bound("LongSumsKernel<trainer::RepetitionTerms<..integral_constant<bool, true>", 8, 40,
-              1230, most_inner_divisions=16, least_overlap=4),
-        Bound("NeighbourSumsKernel<trainer::RepetitionTerms<..integral_constant<bool, true>", 8, 34,
-              1230, most_inner_divisions=16, least_overlap=4),
+        Bound("LongSumsKernel<trainer::RepetitionTerms<", 8, 10, 750, most_inner_divisions=4,
+              least_overlap=4),
+        Bound("NeighbourSumsKernel<trainer::RepetitionTerms<", 8, 8, 760, most_inner_divisions=4,
+              least_overlap=4),
         # A thread divides once to unroll the loop over unaligned elements.
         Bound("ScaleShiftAll>, float", 2, 3, 380, least_overlap=2, least_wide={16: 4}),
         Bound("ScaleShiftAll>, ..Float16", 2, 0, 180, least_overlap=2, least_wide={8: 4},

@@ -1,7 +1,6 @@
 #include "shared/broadcast.h"
 
 #include <algorithm>
-#include <type_traits>
 #include <vector>
 
 #include "trainer/backend/loops/grouped_sums.h"
@@ -110,39 +109,42 @@ bool ScaleShiftRepeated(const Device& device, const Broadcast& broadcast, const 
   return MapRepeated(device, TimesFirstPlusSecond{}, length, stride, {scale, shift}, y, x);
 }
 
-// Returns how many neighbours in memory are repetitions of one small element.
-int64_t NeighbouringRepetitions(const Broadcast& broadcast) {
-  return broadcast.stride[0] == 0 ? std::max<int64_t>(1, broadcast.length[0]) : 1;
-}
+// Where the repetitions of a small element are in memory: groups of `inner` that are `step` apart,
+// with `distance` between the groups.
+struct Repetitions {
+  int64_t inner, step, distance;
+};
 
-// Returns the distance in memory between groups of such neighbours, or -1 if it is not always the
-// same.
-int64_t DistanceOfRepetitions(const Broadcast& broadcast) {
-  int64_t distance = 0, step = 1;
-  for (int d = 0; d < broadcast.digits; ++d) {
-    if (d > 0 && broadcast.stride[d] == 0) {
-      if (distance != 0) return -1;
-      distance = step;
+// Returns the groups of repetitions. At most two digits repeat, because the small array covers axes
+// that follow one another. The repetitions of a single digit are one group if they are neighbours;
+// otherwise each is a group, so that a GPU sums neighbouring small elements together.
+Repetitions RepetitionsOf(const Broadcast& broadcast) {
+  int64_t length[2] = {1, 1}, step[2] = {}, advance = 1;
+  int count = 0;
+  for (int d = 0; d < broadcast.digits && count < 2; ++d) {
+    if (broadcast.stride[d] == 0) {
+      length[count] = std::max<int64_t>(1, broadcast.length[d]);
+      step[count++] = advance;
     }
-    step *= broadcast.length[d];
+    advance *= broadcast.length[d];
   }
-  return distance;
+  if (count == 1 && step[0] != 1) return {1, 0, step[0]};
+  return {length[0], step[0], step[1]};
 }
 
 // Returns dy * x (or dy) at the repetitions of a small element: the channels of AddSums are the
-// small elements. Even is std::true_type if groups of repetitions are evenly spaced; places then
-// need neither divisions nor branches, which would keep a GPU from reading several terms ahead.
-template <class T, class Even>
+// small elements. Places need neither divisions nor branches, which would keep a GPU from reading
+// several terms ahead.
+template <class T>
 struct RepetitionTerms {
   Broadcast broadcast;
-  int64_t distance;  // see DistanceOfRepetitions
+  int64_t step, distance;  // see Repetitions
   const T *dy, *x;
 
   HD auto OfChannel(int64_t small) const {
-    const int64_t start = broadcast.PlaceOf(small, true);
+    const int64_t start = broadcast.PlaceOf(small);
     return [start, this](const auto& place) {
-      const int64_t at = start + (Even::value ? place.Outer() * distance + place.Inner()
-                                              : broadcast.PlaceOf(place.Term(), false));
+      const int64_t at = start + place.Outer() * distance + place.Inner() * step;
       return x == nullptr ? Load(dy[at]) : Load(dy[at]) * Load(x[at]);
     };
   }
@@ -196,13 +198,9 @@ void ReduceBroadcast(const Device& device, const Broadcast& broadcast, const Con
   DispatchDtype(dy.dtype, [&](auto tag) {
     using T = typename decltype(tag)::Type;
     const T* factor = x == nullptr ? nullptr : x->As<T>();
-    const int64_t inner = NeighbouringRepetitions(broadcast);
-    const int64_t distance = DistanceOfRepetitions(broadcast);
-    const auto add = [&](auto even) {
-      AddSums(device, {repetitions / inner, broadcast.small_count, inner},
-              RepetitionTerms<T, decltype(even)>{broadcast, distance, dy.As<T>(), factor}, to);
-    };
-    distance >= 0 ? add(std::true_type{}) : add(std::false_type{});
+    const auto [inner, step, distance] = RepetitionsOf(broadcast);
+    AddSums(device, {repetitions / inner, broadcast.small_count, inner},
+            RepetitionTerms<T>{broadcast, step, distance, dy.As<T>(), factor}, to);
   });
 }
 

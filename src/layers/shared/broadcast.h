@@ -28,25 +28,21 @@ struct Broadcast {
     return at;
   }
 
-  // Converts to an index in the large tensor. With `covered`, returns the place of small element
-  // `index` in its first repetition; otherwise, the place of small element 0 in repetition `index`.
-  // The sum of both is the place of that element in that repetition.
-  HD int64_t PlaceOf(int64_t index, bool covered) const {
+  // Returns the index in the large tensor of the first repetition of small element `index`.
+  HD int64_t PlaceOf(int64_t index) const {
     int64_t place = 0, step = 1;
+#pragma unroll 1  // this runs once for many elements
     for (int d = 0; d < digits; ++d) {
-      if ((stride[d] != 0) == covered) {
-        // Covered digits are computed from their strides, which need not increase with the digits.
-        const int64_t digit = covered ? index / stride[d] % length[d] : index % length[d];
-        if (!covered) index /= length[d];
-        place += digit * step;
-      }
+      // The digit follows from its stride; the strides need not increase with the digits.
+      if (stride[d] != 0) place += index / stride[d] % length[d] * step;
       step *= length[d];
     }
     return place;
   }
 };
 
-// Computes the digits for `large` if a small array of shape `small` covers its axes from `axis` on.
+// Computes the digits for `large` if a small array of shape `small` covers its axes from `axis` on,
+// which must have the same lengths.
 // The small array is a parameter (row-major) or, with `is_value`, a tensor (NHWC if it has 4 axes).
 // Returns false if it needs more than kMaxDigits.
 bool MakeBroadcast(const Shape& large, const Shape& small, int axis, bool is_value,

@@ -51,6 +51,23 @@ TEST(ScaleTest, GradientMatchesDifferences) {
   }
 }
 
+// The repetitions of a factor are a row of an image, again in each image. All sums are exact.
+TEST(ScaleTest, GradientOfAFactorPerChannelAndRow) {
+  constexpr size_t kImages = 40, kFactors = 2 * 3, kWidth = 70;
+  LayerRunner layer(Scale("num_axes: 2 bias_term: true"), {{kImages, 2, 3, kWidth}});
+  const auto x = LayerRunner::SomeValues(kImages * kFactors * kWidth, 1);
+  const auto dy = LayerRunner::SomeValues(kImages * kFactors * kWidth, 2);
+  layer.Forward(x);
+  layer.Backward({dy});
+  std::vector<float> want_scale(kFactors), want_shift(kFactors);
+  for (size_t i = 0; i < x.size(); ++i) {
+    want_scale[i / kWidth % kFactors] += dy[i] * x[i];
+    want_shift[i / kWidth % kFactors] += dy[i];
+  }
+  EXPECT_EQ(layer.ParamGradient(0), want_scale);
+  EXPECT_EQ(layer.ParamGradient(1), want_shift);
+}
+
 TEST(ScaleTest, GradientOfASecondInputMatchesDifferences) {
   LayerRunner layer(Scale("axis: 0 bias_term: true"), {{2, 3, 2, 2}, {2, 3}});
   layer.SetInput(0, LayerRunner::SomeValues(24, 1));
