@@ -201,8 +201,8 @@ struct MaskedByInput {  // computes y from x again for the mask
   }
   uintptr_t Addresses() const { return AddressOf(dy) | normalize.Addresses(); }
 };
-// Computes g and also writes it to `to`, which may be where g reads dy: g of what was written is
-// the same again.
+// Computes g and stores the result in `to`. `to` may be the array of dy that g reads, because
+// applying g to its own result gives the same result.
 template <class T, class G>
 struct WrittenThrough {
   G g;
