@@ -109,8 +109,8 @@ bool ScaleShiftRepeated(const Device& device, const Broadcast& broadcast, const 
   return MapRepeated(device, TimesFirstPlusSecond{}, length, stride, {scale, shift}, y, x);
 }
 
-// Where the repetitions of a small element are in memory: groups of `inner` that are `step` apart,
-// with `distance` between the groups.
+// Describes the positions of a small element's repetitions in memory. A group has `inner`
+// repetitions, with a stride of `step`; the stride from one group to the next is `distance`.
 struct Repetitions {
   int64_t inner, step, distance;
 };

@@ -41,10 +41,9 @@ struct Broadcast {
   }
 };
 
-// Computes the digits for `large` if a small array of shape `small` covers its axes from `axis` on,
-// which must have the same lengths.
-// The small array is a parameter (row-major) or, with `is_value`, a tensor (NHWC if it has 4 axes).
-// Returns false if it needs more than kMaxDigits.
+// Computes the digits for `large` if a small array of shape `small` covers its axes from `axis` on.
+// These axes must have the lengths of `small`. The small array is a parameter (row-major) or, with
+// `is_value`, a tensor (NHWC if it has 4 axes). Returns false if it needs more than kMaxDigits.
 bool MakeBroadcast(const Shape& large, const Shape& small, int axis, bool is_value,
                    Broadcast* broadcast);
 
