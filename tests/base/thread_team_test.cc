@@ -5,6 +5,7 @@
 
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <thread>
 #include <vector>
 
@@ -27,6 +28,32 @@ TEST_F(ThreadTeamTest, RunsEachPartOnce) {
       RunParts(parts, [&](int p) { calls[static_cast<size_t>(p)].fetch_add(1); });
       for (const auto& count : calls) ASSERT_EQ(count.load(), 1) << parts << " parts";
     }
+  }
+}
+
+TEST_F(ThreadTeamTest, AThreadRunsOnePartAtATime) {
+  std::array<std::atomic<int>, 4> running{};
+  std::atomic<bool> wrong{false};
+  for (int round = 0; round < 500; ++round) {
+    RunParts(32, [&](int, int thread) {
+      if (running.at(static_cast<size_t>(thread)).exchange(1) != 0) wrong = true;
+      running.at(static_cast<size_t>(thread)) = 0;
+    });
+  }
+  EXPECT_FALSE(wrong);
+}
+
+// The caller's first part ends only when all others are done, so other threads must run the rest of
+// the caller's share.
+TEST_F(ThreadTeamTest, OtherThreadsTakeOverThePartsOfASlowThread) {
+  for (int round = 0; round < 50; ++round) {
+    std::atomic<int> done{0};
+    RunParts(16, [&](int part) {
+      const auto end = std::chrono::steady_clock::now() + std::chrono::minutes(1);
+      while (part == 0 && done < 15 && std::chrono::steady_clock::now() < end) sched_yield();
+      if (part > 0) ++done;
+      if (part == 0) EXPECT_EQ(done.load(), 15) << "no other thread ran them within a minute";
+    });
   }
 }
 

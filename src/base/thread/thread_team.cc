@@ -78,27 +78,28 @@ class Team {
     return sum;
   }
 
-  // Calls call(data, p) for each p of [0, parts) on the caller and its workers, and returns when
-  // all calls are done. The caller also runs parts that no worker claimed in time. The calls must
-  // not throw.
+  // Calls call(data, part, thread) for each part of [0, parts) on the caller and its workers, and
+  // returns when all calls are done. The calls must not throw.
   void RunParts(int parts, thread_team_internal::PartCall call, const void* data) {
     part_call_ = call;
     data_ = data;
     together_ = nullptr;
-    const int helped = std::min(parts, TeamSize());
-    Offer(helped);
-    region.inside = true;
-    call(data, 0);
-    for (int p = helped; p < parts; ++p) call(data, p);
-    for (int p = 1; p < helped; ++p) {
-      uint32_t offered = kOffered;
-      if (workers_[static_cast<size_t>(p - 1)]->word.compare_exchange_strong(
-              offered, kIdle, std::memory_order_acq_rel)) {
-        call(data, p);
-      }
+    threads_ = std::min(parts, TeamSize());
+    AddWorkers();
+    for (int t = 0; t < threads_; ++t) {
+      ShareOf(t).Set(static_cast<int>(int64_t{parts} * t / threads_),
+                     static_cast<int>(int64_t{parts} * (t + 1) / threads_));
     }
+    Offer();
+    region.inside = true;
+    RunShares(0);
     region.inside = false;
-    Join(helped);
+    // Workers that have not started yet need not start.
+    for (int t = 1; t < threads_; ++t) {
+      uint32_t offered = kOffered;
+      WorkerOf(t).word.compare_exchange_strong(offered, kIdle, std::memory_order_acq_rel);
+    }
+    Join();
   }
 
   // Starts call(data) on `threads` - 1 workers and makes the calling thread number 0 of the region.
@@ -108,22 +109,58 @@ class Team {
     together_data_ = data;
     threads_ = threads;
     barrier_.Reset(threads);
-    Offer(threads);
+    AddWorkers();
+    Offer();
     region = {.thread = 0, .threads = threads, .inside = true};
     current_barrier_ = &barrier_;
   }
   // Ends the region for the calling thread and waits for the workers.
   void EndTogether() {
     region = {};
-    Join(threads_);
+    Join();
   }
 
   // Waits at the barrier of the region that the calling thread is in.
   static void WaitAtBarrier() { current_barrier_->Wait(); }
 
  private:
+  // The parts of a region that one thread runs, unless another one takes them over.
+  class Share {
+   public:
+    void Set(int begin, int end) {
+      range_.store(Range(static_cast<uint32_t>(begin), static_cast<uint32_t>(end)),
+                   std::memory_order_relaxed);
+    }
+    // Takes the first part. Returns -1 if there is none.
+    int TakeFirst() {
+      return Take([](uint32_t& begin, uint32_t&) { return begin++; });
+    }
+    // Takes the last part. Returns -1 if there is none.
+    int TakeLast() {
+      return Take([](uint32_t&, uint32_t& end) { return --end; });
+    }
+
+   private:
+    static uint64_t Range(uint32_t begin, uint32_t end) { return uint64_t{begin} << 32 | end; }
+    template <class F>
+    int Take(F take) {
+      uint64_t now = range_.load(std::memory_order_relaxed);
+      for (;;) {
+        auto begin = static_cast<uint32_t>(now >> 32), end = static_cast<uint32_t>(now);
+        if (begin == end) return -1;
+        const uint32_t part = take(begin, end);
+        if (range_.compare_exchange_weak(now, Range(begin, end), std::memory_order_relaxed)) {
+          return static_cast<int>(part);
+        }
+      }
+    }
+
+    std::atomic<uint64_t> range_{0};
+  };
+
   struct alignas(64) Worker {
     std::atomic<uint32_t> word{kIdle};
+    Share share;
     std::atomic<double> waited{0};
     std::thread thread;
   };
@@ -133,20 +170,28 @@ class Team {
     if (worker.word.exchange(word, std::memory_order_acq_rel) == kAsleep) WakeAll(worker.word);
   }
 
-  // Gives parts 1, 2, ... to the workers, and creates missing workers.
-  void Offer(int parts) {
-    while (static_cast<int>(workers_.size()) < parts - 1) {
+  // Returns the worker that is thread number `thread`, at least 1.
+  Worker& WorkerOf(int thread) { return *workers_[static_cast<size_t>(thread - 1)]; }
+  // Returns the share of any thread.
+  Share& ShareOf(int thread) { return thread == 0 ? callers_share_ : WorkerOf(thread).share; }
+
+  // Creates the workers that a region of threads_ threads still needs.
+  void AddWorkers() {
+    while (static_cast<int>(workers_.size()) < threads_ - 1) {
       const SignalsBlocked blocked;
       auto& worker = *workers_.emplace_back(std::make_unique<Worker>());
       worker.thread = std::thread(&Team::Work, this, static_cast<int>(workers_.size()), &worker);
     }
-    for (int p = 1; p < parts; ++p) Wake(*workers_[static_cast<size_t>(p - 1)], kOffered);
+  }
+  // Starts the workers of a region of threads_ threads.
+  void Offer() {
+    for (int t = 1; t < threads_; ++t) Wake(WorkerOf(t), kOffered);
   }
 
-  // Waits until the workers have done parts 1 to `parts` - 1: spins at first, then sleeps.
-  void Join(int parts) {
-    for (int p = 1; p < parts; ++p) {
-      std::atomic<uint32_t>& word = workers_[static_cast<size_t>(p - 1)]->word;
+  // Waits until the workers of the region are done: spins at first, then sleeps.
+  void Join() {
+    for (int t = 1; t < threads_; ++t) {
+      std::atomic<uint32_t>& word = WorkerOf(t).word;
       for (uint32_t now = word.load(std::memory_order_acquire); now >= kOffered;
            now = word.load(std::memory_order_acquire)) {
         if (SpinWhile(word, now)) continue;
@@ -182,6 +227,15 @@ class Team {
     }
   }
 
+  // Runs the parts of a thread's share, then what other threads have not begun of theirs.
+  void RunShares(int thread) {
+    for (int part; (part = ShareOf(thread).TakeFirst()) >= 0;) part_call_(data_, part, thread);
+    for (int i = 1; i < threads_; ++i) {
+      Share& other = ShareOf((thread + i) % threads_);
+      for (int part; (part = other.TakeLast()) >= 0;) part_call_(data_, part, thread);
+    }
+  }
+
   // Runs this worker's part of the current region: of RunTogether if `together_` is set, else of
   // RunParts.
   void RunOffered(int thread) {
@@ -192,7 +246,7 @@ class Team {
       current_barrier_ = &barrier_;
       together_(together_data_);
     } else {
-      part_call_(data_, thread);
+      RunShares(thread);
     }
     region = {};
   }
@@ -209,6 +263,7 @@ class Team {
   const int generation_;
   TeamCores cores_;
   std::vector<std::unique_ptr<Worker>> workers_;
+  alignas(64) Share callers_share_;
   // The current region. It is written before it is offered.
   thread_team_internal::PartCall part_call_ = nullptr;
   const void* data_ = nullptr;
@@ -249,7 +304,7 @@ int RegionThreads() { return region.threads; }
 
 void thread_team_internal::RunParts(int parts, PartCall call, const void* data) {
   if (parts < 2 || TeamSize() < 2 || region.inside) {
-    for (int p = 0; p < parts; ++p) call(data, p);
+    for (int part = 0; part < parts; ++part) call(data, part, 0);
     return;
   }
   MyTeam().RunParts(parts, call, data);

@@ -15,10 +15,15 @@ CpuIsa DetectCpuIsa();
 // Returns whether this processor has instructions that multiply bf16.
 bool HasBf16Instructions();
 
+// Into how many parts the work of a thread is divided, so that other threads can take some over.
+inline constexpr int64_t kPartsPerThread = 8;
+
 namespace parallel_for_internal {
 
 // For fewer elements, starting the team costs more time than it saves (about 4 us of work).
 inline constexpr int64_t kGrain = 16384;
+// Parts smaller than this number of grains are not worth dividing further among busy threads.
+inline constexpr int64_t kGrainsPerPart = 4;
 
 // A loop body inlined into a function inherits that function's instruction set.
 template <class Body>
@@ -53,15 +58,17 @@ void Loop(int64_t begin, int64_t end, Body body) {
 
 }  // namespace parallel_for_internal
 
-// Calls range(begin, end) on disjoint parts of [0, n), one per thread, or once for all if n is
-// small. The partition depends only on n and the number of threads, so results repeat. `range` must
-// not throw.
+// Calls range(begin, end) on disjoint parts of [0, n), or once for all if n is small. If n is
+// large, there are several parts per thread, so that a slow thread does not hold up the others. The
+// partition depends only on n and the number of threads, so results repeat. `range` must not throw.
 template <class Range>
 void ParallelRanges(int64_t n, int64_t grain, const Range& range) {
   const int team = InParallelRegion() ? 1 : TeamSize();
-  const int parts =
-      static_cast<int>(std::min<int64_t>(team, (n + grain - 1) / std::max<int64_t>(grain, 1)));
-  if (parts <= 1) {
+  const int64_t grains = (n + grain - 1) / std::max<int64_t>(grain, 1);
+  const int64_t many =
+      std::min<int64_t>(team * kPartsPerThread, grains / parallel_for_internal::kGrainsPerPart);
+  const int parts = static_cast<int>(std::max(std::min<int64_t>(team, grains), many));
+  if (team == 1 || parts <= 1) {
     if (n > 0) range(int64_t{0}, n);
     return;
   }

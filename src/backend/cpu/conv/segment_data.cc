@@ -31,11 +31,12 @@ class SegmentBackwardData final : public ConvBackwardData {
   size_t ScratchBytes() const override { return scratch_.Bytes(); }
   void Run(const void* dy, const float* weight, void* dx, std::span<std::byte> scratch) override {
     Pack(weight, main_.At(scratch), tail_weights_.At(scratch));
-    RunParts(s_.threads, [&](int part) {
-      float* shares = shares_.At(scratch) + part * Shares();
-      float* padded = images_.At(scratch) + part * s_.padded;
-      const int64_t end = s_.batch * (part + 1) / s_.threads;
-      for (int64_t n = s_.batch * part / s_.threads; n < end; ++n) {
+    const int64_t parts = std::min<int64_t>(s_.batch, s_.threads * kPartsPerThread);
+    RunParts(static_cast<int>(parts), [&](int part, int thread) {
+      float* shares = shares_.At(scratch) + thread * Shares();
+      float* padded = images_.At(scratch) + thread * s_.padded;
+      const int64_t end = s_.batch * (part + 1) / parts;
+      for (int64_t n = s_.batch * part / parts; n < end; ++n) {
         RunImage(static_cast<const float*>(dy) + n * s_.y_image, scratch, shares, padded,
                  static_cast<float*>(dx) + n * s_.x_image);
       }

@@ -8,7 +8,7 @@
 namespace trainer::cpu {
 namespace {
 
-// Each thread computes whole lines of outputs.
+// Each part of the work is whole images or lines of outputs.
 class SegmentForward final : public ConvForward {
  public:
   explicit SegmentForward(const ConvDesc& desc)
@@ -31,11 +31,16 @@ class SegmentForward final : public ConvForward {
     PackTail(weight, tail_weights_.At(scratch));
     std::fill_n(bias_.At(scratch), s_.m_wide, 0.0f);
     if (s_.bias) std::copy_n(bias, s_.m, bias_.At(scratch));
-    const int64_t lines = s_.batch * s_.oh;
-    RunParts(s_.threads, [&](int part) {
-      RunLines(lines * part / s_.threads, lines * (part + 1) / s_.threads,
-               static_cast<const float*>(x), static_cast<float*>(y), scratch,
-               images_.At(scratch) + part * s_.padded);
+    // The parts are images, or lines if there are few images.
+    const int64_t parts =
+        s_.threads * (s_.batch < s_.threads * kPartsPerThread ? 1 : kPartsPerThread);
+    const auto first = [&](int64_t part) {
+      return parts == s_.threads ? s_.batch * s_.oh * part / parts
+                                 : s_.batch * part / parts * s_.oh;
+    };
+    RunParts(static_cast<int>(parts), [&](int part, int thread) {
+      RunLines(first(part), first(part + 1), static_cast<const float*>(x), static_cast<float*>(y),
+               scratch, images_.At(scratch) + thread * s_.padded);
     });
   }
 

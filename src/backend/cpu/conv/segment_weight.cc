@@ -30,7 +30,8 @@ class SegmentBackwardWeight final : public ConvBackwardWeight {
         tail_at_(s_.kh * s_.segment * wide_),
         bias_at_(tail_at_ + s_.kh * tail_ * s_.segment_wide),
         grad_(bias_at_ + s_.m_wide),
-        grads_(scratch_.Add<float>(s_.threads * grad_)),
+        parts_(s_.threads * PartsPerThread()),
+        grads_(scratch_.Add<float>(parts_ * grad_)),
         images_(scratch_.Add<float>(s_.HasPad() ? s_.threads * block_.images * s_.padded : 0)) {}
 
   std::string Name() const override { return "own segments"; }
@@ -39,10 +40,10 @@ class SegmentBackwardWeight final : public ConvBackwardWeight {
            std::span<std::byte> scratch) override {
     float* const grads = grads_.At(scratch);
     const int64_t lines = s_.batch * s_.oh;
-    RunParts(s_.threads, [&](int part) {
-      RunLines(lines * part / s_.threads, lines * (part + 1) / s_.threads,
-               static_cast<const float*>(x), static_cast<const float*>(dy), grads + part * grad_,
-               images_.At(scratch) + part * block_.images * s_.padded);
+    RunParts(static_cast<int>(parts_), [&](int part, int thread) {
+      RunLines(lines * part / parts_, lines * (part + 1) / parts_, static_cast<const float*>(x),
+               static_cast<const float*>(dy), grads + part * grad_,
+               images_.At(scratch) + thread * block_.images * s_.padded);
     });
     AddParts(grads, dweight);
     if (!s_.bias || dbias == nullptr) return;
@@ -50,6 +51,12 @@ class SegmentBackwardWeight final : public ConvBackwardWeight {
   }
 
  private:
+  // Returns 1 if summing over more parts would cost too much.
+  int64_t PartsPerThread() const {
+    const int64_t blocks = s_.batch * s_.oh / (block_.images * block_.lines * s_.threads);
+    constexpr int64_t kMaxFloats = 16 << 10;  // in the gradients of a thread's parts
+    return std::clamp<int64_t>(std::min(blocks, kMaxFloats / grad_), 1, kPartsPerThread);
+  }
   // Processes lines [begin, end) of all images' output lines: whole images in groups, else some
   // lines of one image.
   void RunLines(int64_t begin, int64_t end, const float* x, const float* dy, float* grad,
@@ -99,7 +106,7 @@ class SegmentBackwardWeight final : public ConvBackwardWeight {
   // Returns the sum of one element over all parts.
   float SumOfParts(const float* first) const {
     float sum = 0;
-    for (int part = 0; part < s_.threads; ++part) sum += first[part * grad_];
+    for (int64_t part = 0; part < parts_; ++part) sum += first[part * grad_];
     return sum;
   }
 
@@ -132,6 +139,7 @@ class SegmentBackwardWeight final : public ConvBackwardWeight {
   int64_t wide_;  // the other sums are (KH, KW, C, M wide)
   CacheBlock block_;
   int64_t tail_at_, bias_at_, grad_;  // offsets inside one part's gradient, and its length
+  int64_t parts_;                     // of the work, each with its own gradient
   ScratchLayout scratch_;
   ScratchRegion<float> grads_, images_;
 };

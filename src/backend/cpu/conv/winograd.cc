@@ -31,18 +31,18 @@ class WinogradProduct {
            std::span<std::byte> scratch) const {
     float* const u = u_.At(scratch);
     RunParts(threads_, [&](int part) { TransformKernels(weight, part, u); });
-    RunParts(threads_, [&](int part) {
-      float* v = v_.At(scratch) + part * (v_floats_ + y_floats_);
-      const int64_t parts = threads_ / splits_, at = part / splits_;
-      const int64_t begin = s_.tiles * at / parts, count = s_.tiles * (at + 1) / parts - begin;
-      const int64_t blocks = (count + BlockTiles(s_.points) - 1) / BlockTiles(s_.points);
-      for (int64_t i = 0; i < s_.group * blocks; ++i) {
-        const int64_t g = i / blocks, block = i % blocks;
-        const int64_t first = count * block / blocks;
-        RunTiles({begin + first, count * (block + 1) / blocks - first, s_.c}, part % splits_,
-                 u + g * u_group_, x + g * s_.c, bias != nullptr ? bias + g * s_.m : bias, rectify,
-                 y + g * s_.m, v);
-      }
+    const int64_t shares = threads_ / splits_;  // of the tiles
+    const int64_t share = (s_.tiles + shares - 1) / shares;
+    const int64_t blocks = (share + BlockTiles(s_.points) - 1) / BlockTiles(s_.points);
+    const int64_t tasks = s_.group * blocks;  // of each thread
+    RunParts(static_cast<int>(threads_ * tasks), [&](int part, int thread) {
+      const int64_t owner = part / tasks, g = part % tasks / blocks;
+      const int64_t block = owner / splits_ * blocks + part % blocks, all = shares * blocks;
+      const int64_t first = s_.tiles * block / all, end = s_.tiles * (block + 1) / all;
+      if (first == end) return;
+      RunTiles({first, end - first, s_.c}, owner % splits_, u + g * u_group_, x + g * s_.c,
+               bias != nullptr ? bias + g * s_.m : bias, rectify, y + g * s_.m,
+               v_.At(scratch) + thread * (v_floats_ + y_floats_));
     });
   }
 
