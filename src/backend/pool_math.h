@@ -74,7 +74,7 @@ struct MaxOfWindow {
 
   // Writes only y and returns the winner's position.
   HD int32_t Put(int64_t n, int64_t oh, int64_t ow, int64_t c) const {
-    float value = -FLT_MAX;
+    float value = d.Start();
     int32_t winner = -1;
     ForWindow(d, PoolWindowAt(d, oh, ow), x, n, c, [&](int32_t place, float at) {
       if (!(at > value)) return;

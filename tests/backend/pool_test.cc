@@ -13,6 +13,7 @@
 namespace trainer {
 
 using testing::Each;
+using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::ThrowsMessage;
 
@@ -102,8 +103,9 @@ class PoolPlanTest : public testing::TestWithParam<std::tuple<PoolCase, DType>> 
  protected:
   // Runs plan and reference forward and backward on the same numbers. Maxima and the sums of their
   // gradients, added in the same order, are compared bit for bit.
-  void Compare(PoolMethod method, const Values& x) {
+  void Compare(PoolMethod method, const Values& x, bool relu = false) {
     PoolDesc desc = std::get<0>(GetParam()).desc;
+    desc.relu = relu;
     desc.dtype = std::get<1>(GetParam());
     desc.method = method;
     const auto plan = MetaDevice().NewPool(desc), reference = MakeReferencePool(desc);
@@ -147,6 +149,10 @@ TEST_P(PoolPlanTest, MaxMatchesTheReference) {
   Compare(PoolMethod::kMax, Values::Random(InShape(), dtype(), 1));
 }
 
+TEST_P(PoolPlanTest, MaxWithReluMatchesTheReference) {
+  Compare(PoolMethod::kMax, Values::Random(InShape(), dtype(), 1), true);
+}
+
 TEST_P(PoolPlanTest, AverageMatchesTheReference) {
   Compare(PoolMethod::kAverage, Values::Random(InShape(), dtype(), 2));
 }
@@ -185,6 +191,23 @@ TEST(PoolTest, AllNanGivesTheSmallestFloatNoWinnerAndNoGradient) {
   const Values dy = Values::Random({1, 2, 2, 2}, DType::kF32, 1), dx = Values::Unset({1, 2, 4, 4});
   plan->Backward(dy, dx, kept.span());
   EXPECT_THAT(dx.ToVector(), Each(0.0f));
+}
+
+TEST(PoolTest, WithReluAWindowWithoutAPositiveValueIsZeroAndHasNoGradient) {
+  PoolDesc desc = SquarePool(1, 1, 2, 6, 2, 2);
+  desc.relu = true;
+  const auto plan = MetaDevice().NewPool(desc);
+  const Values x = Values::Of({1, 1, 2, 6}, {-1, -2, 0, -3, 4, -1,  //
+                                             -3, -4, -5, NAN, 5, 3});
+  const Values y = Values::Unset({1, 1, 1, 3}), mask = Values::Unset({1, 1, 1, 3});
+  GuardedBytes kept(plan->WorkspaceBytes());
+  plan->Forward(x, y, kept.span());
+  EXPECT_THAT(y.ToVector(), ElementsAre(0, 0, 5));
+  plan->ArgMax(kept.span(), mask);
+  EXPECT_THAT(mask.ToVector(), ElementsAre(-1, -1, 10));
+  const Values dy = Values::Of({1, 1, 1, 3}, {7, 8, 9}), dx = Values::Unset({1, 1, 2, 6});
+  plan->Backward(dy, dx, kept.span());
+  EXPECT_THAT(dx.ToVector(), ElementsAre(0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 9, 0));
 }
 
 TEST(PoolTest, EmptyLastWindowIsNanForAverageAndUnwonForMax) {

@@ -121,6 +121,18 @@ TEST(FusionTest, ConvolutionTakesReLU) {
               ElementsAre("relu in conv"));
 }
 
+TEST(FusionTest, MaxPoolTakesReLU) {
+  const auto pool = [](const std::string& method) {
+    return Join("layer { name: 'pool' type: 'Pooling' bottom: 'conv' top: 'pool' pooling_param { ",
+                "pool: ", method, " kernel_h: 3 kernel_w: 1 pad_h: 1 pad_w: 0 } }\n");
+  };
+  const std::string rest = ReluFusion("pool") + LossFusion("relu");
+  EXPECT_THAT(ExpectSame(kFusionData + pool("MAX") + rest), ElementsAre("relu in pool"));
+  EXPECT_THAT(ExpectSame(kFusionData + pool("MAX") + rest, caffe::TEST),
+              ElementsAre("relu in pool"));
+  EXPECT_THAT(ExpectSame(kFusionData + pool("AVE") + rest), IsEmpty());
+}
+
 // Regression: a layer that refused the layer after the ReLU forgot the ReLU, too.
 TEST(FusionTest, ARefusalKeepsWhatWasTaken) {
   const std::string norm = "layer { name: 'norm' type: 'LRN' bottom: 'relu' top: 'norm' }\n";
@@ -191,7 +203,7 @@ TEST(FusionTest, SumTakesReLU) {
 TEST(FusionTest, ReLUTakesDropout) {
   const std::string pool =
       "layer { name: 'pool' type: 'Pooling' bottom: 'conv' top: 'pool'"
-      "        pooling_param { kernel_size: 3 stride: 1 pad: 1 } }";
+      "        pooling_param { pool: AVE kernel_size: 3 stride: 1 pad: 1 } }";
   const std::string drop =
       "layer { name: 'drop' type: 'Dropout' bottom: 'relu' top: 'drop'"
       "        dropout_param { dropout_ratio: 0.3 } }";

@@ -1,6 +1,7 @@
 #include "conv/pool_window.h"
 #include "conv/stochastic_pool.h"
 #include "shared/checks.h"
+#include "shared/plain_relu.h"
 
 namespace trainer {
 namespace {
@@ -29,6 +30,7 @@ class Pooling final : public Layer {
     if (stochastic_) return SetupStochastic(ctx);
     desc_.method =
         param.pool() == caffe::PoolingParameter::AVE ? PoolMethod::kAverage : PoolMethod::kMax;
+    desc_.relu = relu_;
     desc_.training = ctx.training() || ctx.NumOutputs() > 1;
   }
 
@@ -36,6 +38,14 @@ class Pooling final : public Layer {
     if (stochastic_) return;
     pool_ = ctx.device().NewPool(desc_);
     ctx.Workspace(pool_->WorkspaceBytes());
+  }
+
+  // MAX accepts one ReLU of slope 0.
+  bool Fuse(std::span<const LayerSpec* const> next, const Device&) override {
+    const bool fits = next.size() == 1 && IsPlainRelu(*next[0]) && !stochastic_ &&
+                      desc_.method == PoolMethod::kMax;
+    relu_ = fits;
+    return fits || next.empty();
   }
 
   bool RecomputesAtCost() const override { return true; }
@@ -83,6 +93,7 @@ class Pooling final : public Layer {
   LayerSpec spec_;
   PoolDesc desc_;
   bool stochastic_ = false;
+  bool relu_ = false;  // whether the following ReLU is fused into it
   std::unique_ptr<PoolPrimitive> pool_;
 };
 

@@ -1,12 +1,10 @@
-#include <cfloat>
-
 #include "cpu/pool/fast_pool.h"
 
 namespace trainer::cpu {
 namespace {
 
 // Finds the first largest pixel of each window. W stores its index inside the window, or the
-// largest value of W if the window is empty or has only NaN.
+// largest value of W if no value of the window exceeds PoolDesc::Start.
 template <class W>
 class MaxPool final : public FastPool {
  public:
@@ -67,6 +65,7 @@ class MaxPool final : public FastPool {
   void ForwardRows(const T* x, T* y, W* winners) const {
     const int64_t channels = desc_.channels, kernel_w = desc_.kernel_w, in_w = desc_.in_w;
     const int64_t image = desc_.in_h * in_w * channels, out_h = desc_.out_h;
+    const float start = desc_.Start();
     const auto row = [ =, this ](int64_t r) __attribute__((always_inline)) {
       const auto window = [=](const Grid& grid, auto rows, auto columns)
           __attribute__((always_inline)) {
@@ -74,7 +73,7 @@ class MaxPool final : public FastPool {
         const int64_t to = grid.result * channels;
         ForBlocks<V::kLanes>(
             channels, [&](int64_t c) __attribute__((always_inline)) {
-              typename V::F best = typename V::F{} - FLT_MAX;
+              typename V::F best = typename V::F{} + start;
               typename V::I winner = typename V::I{} - 1;
               ForGrid<rows, columns>(
                   grid, [&](int64_t a, int64_t b) __attribute__((always_inline)) {

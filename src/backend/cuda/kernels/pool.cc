@@ -66,7 +66,7 @@ struct MaxAndTap {
     float most[V];
     Neighbours<Tap, V> winners;
     for (int v = 0; v < V; ++v) {
-      most[v] = -FLT_MAX;
+      most[v] = d.Start();
       winners.values[v] = kNoWinner<Tap>;
     }
     for (int32_t h = window.h0; h < window.h1; ++h) {

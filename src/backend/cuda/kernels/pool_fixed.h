@@ -51,7 +51,7 @@ struct FixedMaxAndTap {
     float most[V];
     Neighbours<uint8_t, V> winners;
     for (int v = 0; v < V; ++v) {
-      most[v] = -FLT_MAX;
+      most[v] = d.Start();
       winners.values[v] = kNone;
     }
 #pragma unroll
