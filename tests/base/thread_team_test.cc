@@ -51,8 +51,11 @@ TEST_F(ThreadTeamTest, OtherThreadsTakeOverThePartsOfASlowThread) {
     RunParts(16, [&](int part) {
       const auto end = std::chrono::steady_clock::now() + std::chrono::minutes(1);
       while (part == 0 && done < 15 && std::chrono::steady_clock::now() < end) sched_yield();
-      if (part > 0) ++done;
-      if (part == 0) EXPECT_EQ(done.load(), 15) << "no other thread ran them within a minute";
+      if (part > 0) {
+        ++done;
+      } else {
+        EXPECT_EQ(done.load(), 15) << "no other thread ran the parts within a minute";
+      }
     });
   }
 }
