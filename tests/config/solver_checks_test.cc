@@ -114,8 +114,8 @@ TEST_F(SolverSpecTest, PoliciesNeedTheirFields) {
                  "from base_lr to min_lr"));
   EXPECT_THAT(RestRefusal(rest + "'plateau' gamma: 0.1\nplateau_winsize: 5 plateau_winsize: 0"),
               StartsWith("s.prototxt:3:20: plateau_winsize is 0; it must be at least 1, the "
-                         "iterations without a new least loss after which the learning rate is "
-                         "multiplied by gamma"));
+                         "number of iterations without a lower loss after which the learning rate "
+                         "is multiplied by gamma"));
 }
 
 TEST_F(SolverSpecTest, GradientsAreClippedInOneWay) {

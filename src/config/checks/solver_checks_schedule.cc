@@ -63,8 +63,8 @@ void SolverChecks::CheckPlateau() const {
     if (proto_.plateau_winsize(i) >= 1) continue;
     solver_.Fail("plateau_winsize",
                  Join("plateau_winsize is ", proto_.plateau_winsize(i),
-                      "; it must be at least 1, the iterations without a new least loss after "
-                      "which the learning rate is multiplied by gamma"),
+                      "; it must be at least 1, the number of iterations without a lower loss "
+                      "after which the learning rate is multiplied by gamma"),
                  i);
   }
 }
