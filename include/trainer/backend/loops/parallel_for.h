@@ -15,14 +15,15 @@ CpuIsa DetectCpuIsa();
 // Returns whether this processor has instructions that multiply bf16.
 bool HasBf16Instructions();
 
-// Into how many parts the work of a thread is divided, so that other threads can take some over.
+// The number of parts of a thread's work, so that other threads can take some of them over.
 inline constexpr int64_t kPartsPerThread = 8;
 
 namespace parallel_for_internal {
 
 // For fewer elements, starting the team costs more time than it saves (about 4 us of work).
 inline constexpr int64_t kGrain = 16384;
-// Parts smaller than this number of grains are not worth dividing further among busy threads.
+// A part has at least this number of grains: smaller ones take more time to hand out than they
+// save.
 inline constexpr int64_t kGrainsPerPart = 4;
 
 // A loop body inlined into a function inherits that function's instruction set.

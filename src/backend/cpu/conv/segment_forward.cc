@@ -8,7 +8,7 @@
 namespace trainer::cpu {
 namespace {
 
-// Each part of the work is whole images or lines of outputs.
+// Each thread computes whole images or lines of outputs.
 class SegmentForward final : public ConvForward {
  public:
   explicit SegmentForward(const ConvDesc& desc)

@@ -51,7 +51,8 @@ class SegmentBackwardWeight final : public ConvBackwardWeight {
   }
 
  private:
-  // Returns 1 if summing over more parts would cost too much.
+  // Returns into how many parts a thread's work is divided; 1 if adding their gradients would cost
+  // more than several parts save.
   int64_t PartsPerThread() const {
     const int64_t blocks = s_.batch * s_.oh / (block_.images * block_.lines * s_.threads);
     constexpr int64_t kMaxFloats = 16 << 10;  // in the gradients of a thread's parts
