@@ -35,12 +35,25 @@ TEST_F(ThreadTeamTest, AThreadRunsOnePartAtATime) {
   std::array<std::atomic<int>, 4> running{};
   std::atomic<bool> wrong{false};
   for (int round = 0; round < 500; ++round) {
-    RunParts(32, [&](int, int thread) {
+    RunParts(32, 4, [&](int, int thread) {
       if (running.at(static_cast<size_t>(thread)).exchange(1) != 0) wrong = true;
       running.at(static_cast<size_t>(thread)) = 0;
     });
   }
   EXPECT_FALSE(wrong);
+}
+
+// A kernel made for two threads has scratch memory for two, even if the team has grown since.
+TEST_F(ThreadTeamTest, KeepsToTheMaximumOfThreads) {
+  std::atomic<int> calls{0}, largest{0};
+  for (int round = 0; round < 500; ++round) {
+    RunParts(32, 2, [&](int, int thread) {
+      ++calls;
+      if (thread > largest) largest = thread;
+    });
+  }
+  EXPECT_EQ(calls.load(), 500 * 32);
+  EXPECT_LT(largest.load(), 2);
 }
 
 // The caller's first part ends only when all others are done, so other threads must run the rest of

@@ -78,14 +78,14 @@ class Team {
     return sum;
   }
 
-  // Calls call(data, part, thread) for each part of [0, parts) on the caller and its workers, and
-  // returns when all calls are done. The calls must not throw.
-  void RunParts(int parts, thread_team_internal::PartCall call, const void* data) {
+  // Calls call(data, part, thread) for each part of [0, parts) on the caller and its workers,
+  // `threads` in all, and returns when all calls are done. The calls must not throw.
+  void RunParts(int parts, int threads, thread_team_internal::PartCall call, const void* data) {
     part_call_ = call;
     data_ = data;
     together_ = nullptr;
     parts_ = parts;
-    threads_ = std::min(parts, TeamSize());
+    threads_ = threads;
     AddWorkers();
     for (int t = 0; t < threads_; ++t) {
       ShareOf(t).Set(static_cast<int>(int64_t{parts} * t / threads_),
@@ -308,12 +308,13 @@ bool InParallelRegion() { return region.inside; }
 int RegionThread() { return region.thread; }
 int RegionThreads() { return region.threads; }
 
-void thread_team_internal::RunParts(int parts, PartCall call, const void* data) {
-  if (parts < 2 || TeamSize() < 2 || region.inside) {
+void thread_team_internal::RunParts(int parts, int max_threads, PartCall call, const void* data) {
+  const int threads = std::min({parts, max_threads, TeamSize()});
+  if (threads < 2 || region.inside) {
     for (int part = 0; part < parts; ++part) call(data, part, 0);
     return;
   }
-  MyTeam().RunParts(parts, call, data);
+  MyTeam().RunParts(parts, threads, call, data);
 }
 
 void RunTogether(int threads, void (*call)(void*), void* data) {

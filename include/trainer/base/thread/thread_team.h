@@ -4,7 +4,6 @@
 // the team had to wait for a core lately, they spin for some microseconds and then sleep, so that a
 // core is never held by a thread that waits for one that is not running.
 
-#include <concepts>
 #include <cstdint>
 
 namespace trainer {
@@ -20,28 +19,28 @@ bool InParallelRegion();
 
 namespace thread_team_internal {
 using PartCall = void (*)(const void* data, int part, int thread);
-// Does what the template below describes, with the functor as a pointer.
-void RunParts(int parts, PartCall call, const void* data);
+// Does what the templates below describe, with the functor as a pointer.
+void RunParts(int parts, int max_threads, PartCall call, const void* data);
 }  // namespace thread_team_internal
 
-// Calls run(part), or run(part, thread), once for each part of [0, parts), on min(parts,
-// TeamSize()) threads, and returns when all are done. Each thread runs neighbouring parts, then
-// parts that other threads have not begun: with several parts per thread, a thread that loses its
-// core for a while does not hold up the others. `thread`, below TeamSize(), numbers the thread that
-// runs the part, for its scratch memory. The calls must not throw, nor wait for each other. Inside
-// a region it is a plain loop.
+// Calls run(part, thread) once for each part of [0, parts), on min(parts, max_threads, TeamSize())
+// threads, and returns when all are done. Each thread runs neighbouring parts, then parts that
+// other threads have not begun: with several parts per thread, a thread that loses its core for a
+// while does not hold up the others. `thread`, below max_threads, numbers the thread that runs the
+// part: callers that have scratch memory for max_threads threads find it by this number. The calls
+// must not throw, nor wait for each other. Inside a region it is a plain loop.
 template <class F>
-void RunParts(int parts, const F& run) {
+void RunParts(int parts, int max_threads, const F& run) {
   const auto call = [](const void* data, int part, int thread) {
-    const F& f = *static_cast<const F*>(data);
-    if constexpr (std::invocable<const F&, int, int>) {
-      f(part, thread);
-    } else {
-      f(part);
-    }
+    (*static_cast<const F*>(data))(part, thread);
   };
   if (parts == 1) return call(&run, 0, 0);
-  thread_team_internal::RunParts(parts, call, &run);
+  thread_team_internal::RunParts(parts, max_threads, call, &run);
+}
+// Calls run(part) in the same way, on min(parts, TeamSize()) threads.
+template <class F>
+void RunParts(int parts, const F& run) {
+  RunParts(parts, parts, [&run](int part, int) { run(part); });
 }
 
 // Calls call(data) on `threads` threads at the same time, the caller's included, so that they may

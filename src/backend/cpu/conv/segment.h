@@ -19,11 +19,13 @@
 // padding is copied into padded scratch, one image per thread, so that the loops need no border
 // checks.
 
+#include <algorithm>
 #include <memory>
 #include <vector>
 
 #include "conv_kernels.h"
 #include "cpu/conv/tiles.h"
+#include "trainer/backend/loops/parallel_for.h"
 #include "trainer/backend/memory/scratch_layout.h"
 #include "trainer/base/thread/thread_team.h"
 
@@ -41,9 +43,13 @@ struct SegmentShape {
   int64_t y_image;  // an image of the output
   int64_t m_wide;   // m rounded up to whole vectors
   int64_t segment_wide;
-  int threads;  // parts of the work, each with its own scratch
+  int threads;  // maximum threads, each with its own scratch
   bool bias;
 
+  // Returns into how many parts of whole images the batch is divided.
+  int Parts() const {
+    return static_cast<int>(std::min<int64_t>(batch, int64_t{threads} * kPartsPerThread));
+  }
   bool HasPad() const { return ph > 0 || pw > 0; }
   // Copies an image into the middle of a padded image whose border is already 0.
   void CopyInside(const float* image, float* to) const;

@@ -31,8 +31,8 @@ class SegmentBackwardData final : public ConvBackwardData {
   size_t ScratchBytes() const override { return scratch_.Bytes(); }
   void Run(const void* dy, const float* weight, void* dx, std::span<std::byte> scratch) override {
     Pack(weight, main_.At(scratch), tail_weights_.At(scratch));
-    const int64_t parts = std::min<int64_t>(s_.batch, s_.threads * kPartsPerThread);
-    RunParts(static_cast<int>(parts), [&](int part, int thread) {
+    const int parts = s_.Parts();
+    RunParts(parts, s_.threads, [&](int part, int thread) {
       float* shares = shares_.At(scratch) + thread * Shares();
       float* padded = images_.At(scratch) + thread * s_.padded;
       const int64_t end = s_.batch * (part + 1) / parts;

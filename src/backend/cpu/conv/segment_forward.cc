@@ -31,14 +31,13 @@ class SegmentForward final : public ConvForward {
     PackTail(weight, tail_weights_.At(scratch));
     std::fill_n(bias_.At(scratch), s_.m_wide, 0.0f);
     if (s_.bias) std::copy_n(bias, s_.m, bias_.At(scratch));
-    // The parts are images, or lines if there are few images.
-    const int64_t parts =
-        s_.threads * (s_.batch < s_.threads * kPartsPerThread ? 1 : kPartsPerThread);
+    // If there are few images, each thread computes an equal number of lines.
+    const bool few = s_.Parts() < s_.threads * kPartsPerThread;
+    const int parts = few ? s_.threads : s_.Parts();
     const auto first = [&](int64_t part) {
-      return parts == s_.threads ? s_.batch * s_.oh * part / parts
-                                 : s_.batch * part / parts * s_.oh;
+      return few ? s_.batch * s_.oh * part / parts : s_.batch * part / parts * s_.oh;
     };
-    RunParts(static_cast<int>(parts), [&](int part, int thread) {
+    RunParts(parts, s_.threads, [&](int part, int thread) {
       RunLines(first(part), first(part + 1), static_cast<const float*>(x), static_cast<float*>(y),
                scratch, images_.At(scratch) + thread * s_.padded);
     });

@@ -40,7 +40,7 @@ class SegmentBackwardWeight final : public ConvBackwardWeight {
            std::span<std::byte> scratch) override {
     float* const grads = grads_.At(scratch);
     const int64_t lines = s_.batch * s_.oh;
-    RunParts(static_cast<int>(parts_), [&](int part, int thread) {
+    RunParts(static_cast<int>(parts_), s_.threads, [&](int part, int thread) {
       RunLines(lines * part / parts_, lines * (part + 1) / parts_, static_cast<const float*>(x),
                static_cast<const float*>(dy), grads + part * grad_,
                images_.At(scratch) + thread * block_.images * s_.padded);

@@ -35,7 +35,7 @@ class WinogradProduct {
     const int64_t share = (s_.tiles + shares - 1) / shares;
     const int64_t blocks = (share + BlockTiles(s_.points) - 1) / BlockTiles(s_.points);
     const int64_t tasks = s_.group * blocks;  // of each thread
-    RunParts(static_cast<int>(threads_ * tasks), [&](int part, int thread) {
+    RunParts(static_cast<int>(threads_ * tasks), threads_, [&](int part, int thread) {
       const int64_t owner = part / tasks, g = part % tasks / blocks;
       const int64_t block = owner / splits_ * blocks + part % blocks, all = shares * blocks;
       const int64_t first = s_.tiles * block / all, end = s_.tiles * (block + 1) / all;
