@@ -7,6 +7,7 @@
 #include "support/net_text.h"
 #include "support/test_device.h"
 #include "support/wrapped_device.h"
+#include "trainer/backend/loops/parallel_for.h"
 #include "trainer/base/text/text.h"
 #include "trainer/net/net.h"
 
@@ -131,6 +132,60 @@ TEST(FusionTest, MaxPoolTakesReLU) {
   EXPECT_THAT(ExpectSame(kFusionData + pool("MAX") + rest, caffe::TEST),
               ElementsAre("relu in pool"));
   EXPECT_THAT(ExpectSame(kFusionData + pool("AVE") + rest), IsEmpty());
+}
+
+// A convolution of images with 3 channels and its max pool, from which the device computes the
+// weight gradient. `more` is added to the convolution.
+std::string ImageNet(const std::string& between, const std::string& after, const std::string& top,
+                     const std::string& more = "") {
+  return Join(R"(
+layer { name: "data" type: "DummyData" top: "data" top: "target"
+        dummy_data_param { shape { dim: 5 dim: 3 dim: 13 dim: 12 } shape { dim: 5 dim: 20 dim: 6 dim: 6 }
+          data_filler { type: "gaussian" mean: 0.5 std: 2 } data_filler { type: "uniform" } } }
+layer { name: "conv" type: "Convolution" bottom: "data" top: "conv" )",
+              more, R"(
+        convolution_param { num_output: 20 kernel_size: 3 pad: 1 weight_filler { type: "xavier" }
+                            bias_filler { type: "uniform" min: -0.2 max: 0.2 } } }
+)",
+              between, "layer { name: 'pool' type: 'Pooling' bottom: '",
+              between.empty() ? "conv" : "relu",
+              "' top: 'pool' pooling_param { pool: MAX kernel_size: 3 stride: 2 } }\n", after,
+              LossFusion(top));
+}
+// Whether the tests' device has a weight gradient from a pool's winners.
+bool HasPooledGradient() { return !TestsOnGpu() && DetectCpuIsa() != CpuIsa::kBase; }
+
+TEST(FusionTest, ConvolutionTakesMaxPoolAndReLU) {
+  if (!HasPooledGradient()) GTEST_SKIP() << "the device has no such kernel";
+  EXPECT_THAT(ExpectSame(ImageNet("", "", "pool")), ElementsAre("pool in conv"));
+  const std::string before = ImageNet(ReluFusion("conv"), "", "pool");
+  const std::string after = ImageNet("", ReluFusion("pool"), "relu");
+  EXPECT_THAT(ExpectSame(before), ElementsAre("relu in conv", "pool in conv"));
+  EXPECT_THAT(ExpectSame(after), ElementsAre("pool in conv", "relu in conv"));
+  EXPECT_THAT(ExpectSame(before, caffe::TEST), ElementsAre("relu in conv", "pool in conv"));
+}
+
+// The gradient of the convolution's output is needed then.
+TEST(FusionTest, AConvolutionWithAPoolPassesItsDataGradientOn) {
+  if (!HasPooledGradient()) GTEST_SKIP() << "the device has no such kernel";
+  const std::string net = ImageNet(ReluFusion("conv"), "", "pool");
+  EXPECT_THAT(ExpectSame("force_backward: true " + net),
+              ElementsAre("relu in conv", "pool in conv"));
+  const std::string bias_only =
+      ImageNet("", "", "pool", "param { lr_mult: 0 } param { lr_mult: 1 }");
+  EXPECT_THAT(ExpectSame(bias_only), ElementsAre("pool in conv"));
+  const std::string below = R"(
+layer { name: "data" type: "DummyData" top: "data" top: "target"
+        dummy_data_param { shape { dim: 5 dim: 2 dim: 13 dim: 12 } shape { dim: 5 dim: 20 dim: 6 dim: 6 }
+          data_filler { type: "gaussian" mean: 0.5 std: 2 } data_filler { type: "uniform" } } }
+layer { name: "colours" type: "Convolution" bottom: "data" top: "colours"
+        convolution_param { num_output: 3 kernel_size: 1 weight_filler { type: "xavier" } } }
+layer { name: "conv" type: "Convolution" bottom: "colours" top: "conv"
+        convolution_param { num_output: 20 kernel_size: 3 pad: 1 weight_filler { type: "xavier" } } }
+layer { name: "pool" type: "Pooling" bottom: "conv" top: "pool"
+        pooling_param { pool: MAX kernel_size: 3 stride: 2 } }
+)";
+  EXPECT_THAT(ExpectSame(below + LossFusion("pool")), ElementsAre("pool in conv"));
 }
 
 // Regression: a layer that refused the layer after the ReLU forgot the ReLU, too.

@@ -41,6 +41,10 @@ class WrappedDevice : public Device {
   std::unique_ptr<PoolPrimitive> NewPool(const PoolDesc& d) const override {
     return inner_->NewPool(d);
   }
+  std::unique_ptr<PooledConvGradient> NewPooledConvGradient(const ConvDesc& conv,
+                                                            const PoolDesc& pool) const override {
+    return inner_->NewPooledConvGradient(conv, pool);
+  }
   std::unique_ptr<BatchNormPrimitive> NewBatchNorm(const BatchNormDesc& d) const override {
     return inner_->NewBatchNorm(d);
   }

@@ -28,6 +28,9 @@ class RankJob : public testing::Test {
     net = Edited(net, "batch_size: 64", "batch_size: 16");
     job_.net = Edited(net, "batch_size: 100", "batch_size: 20");
     job_.solver = Edited(job_.solver, "base_lr: 0.05", "base_lr: 0.01");
+    // With this seed, no two values of a pooling window are so close that another order of the sums
+    // changes which one wins; after that, the runs would differ by more than rounding errors.
+    job_.solver = Edited(job_.solver, "random_seed: 7", "random_seed: 3");
     job_.Write();
   }
 

@@ -65,9 +65,9 @@ class Layer {
   // over memory; an empty `next` ends the fusion. Each call replaces the previous one. Returns
   // false and changes nothing if the layer cannot do so, or `device` has no kernel for it. Called
   // after a Setup whose shapes and types are valid: each layer of `next` is the only reader of the
-  // output before it, and its own output has the same shape and type. If the call succeeds, the net
-  // calls Setup again: further inputs of `next` follow the layer's own, the output is the output of
-  // the last one, and RunContext::Epilogue has the rest of them.
+  // output before it, and its own output has the same type, maybe in another shape. If the call
+  // succeeds, the net calls Setup again: further inputs of `next` follow the layer's own, the
+  // output is the output of the last one, and RunContext::Epilogue has the rest of them.
   virtual bool Fuse(std::span<const LayerSpec* const> next, const Device& device);
 
   // Whether the outputs may be dropped after their last reader and recomputed from the inputs for

@@ -74,6 +74,10 @@ class CpuDevice final : public Device {
     CheckConv(desc);
     return ChooseConv(*this, desc);
   }
+  std::unique_ptr<PooledConvGradient> NewPooledConvGradient(const ConvDesc& conv,
+                                                            const PoolDesc& pool) const override {
+    return cpu::NewPooledConvGradient(conv, pool);
+  }
   std::unique_ptr<PoolPrimitive> NewPool(const PoolDesc& desc) const override {
     CheckPool(desc);
     return ChoosePrimitive<PoolPrimitive>(*this, desc, "pooling");

@@ -115,9 +115,9 @@ class ConvLayer : public Layer {
  public:
   explicit ConvLayer(const LayerSpec& spec) : spec_(spec) {}
 
-  void Prepare(PrepareContext& ctx) final {
+  void Prepare(PrepareContext& ctx) override {
     conv_ = ctx.device().NewConv(desc_);
-    if (x_.merges() || y_.merges()) {
+    if (merges()) {
       conv_ = std::make_unique<MergedAxesConv>(std::move(conv_), ctx.device(), x_, y_);
     }
     if (may_drop_nan_) conv_->AllowDroppedNan();
@@ -132,7 +132,7 @@ class ConvLayer : public Layer {
     may_drop_nan_ = true;
     if (conv_ != nullptr) conv_->AllowDroppedNan();
   }
-  std::string kernel() const final { return conv_->kernel(); }
+  std::string kernel() const override { return conv_->kernel(); }
   std::vector<std::string> skipped_kernels() const final { return conv_->skipped_kernels(); }
   int64_t Macs() const final { return macs_; }
 
@@ -161,6 +161,9 @@ class ConvLayer : public Layer {
       ctx.SaveInput(i);
     }
   }
+
+  // Returns whether some bottom or top has not the shape of desc_.
+  bool merges() const { return x_.merges() || y_.merges(); }
 
   // Returns true if top i has no gradient; then sets the bottom's gradient to 0.
   static bool HasNoGradient(const RunContext& run, int i) {

@@ -17,4 +17,10 @@ int64_t PooledSize(int64_t in, int64_t kernel, int64_t stride, int64_t pad, bool
 // other.
 PoolDesc ReadPoolWindows(const LayerSpec& spec, const Shape& input, DType dtype);
 
+// Returns whether the layer is a max pool, which a preceding layer can compute as well.
+inline bool IsMaxPool(const LayerSpec& spec) {
+  return spec.type() == "Pooling" &&
+         spec.proto().pooling_param().pool() == caffe::PoolingParameter::MAX;
+}
+
 }  // namespace trainer

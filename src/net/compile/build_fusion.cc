@@ -31,7 +31,7 @@ NodeId FusableConsumer(NodeId s, ValueId between, const Graph& graph) {
   const Node& next = graph.nodes[value.consumers[0]];
   if (!IsPlain(next, graph) || next.spec.proto().propagate_down_size() > 0) return {};
   const Value& out = graph.values[next.out[0]];
-  if (!(out.shape == value.shape) || out.dtype != value.dtype) return {};
+  if (out.dtype != value.dtype) return {};
   if (HasFixedGradient(next.out[0], graph)) return {};
   // Its other inputs must be computed before s runs.
   const bool in_time = std::ranges::all_of(
@@ -39,12 +39,13 @@ NodeId FusableConsumer(NodeId s, ValueId between, const Graph& graph) {
   return in_time ? value.consumers[0] : NodeId();
 }
 
-// Returns the nodes that the graph allows to fuse into node s, in order.
+// Returns the nodes that the graph allows to fuse into node s, in order; at most kMostFused.
 std::vector<NodeId> FusableConsumers(NodeId s, const Graph& graph) {
+  constexpr size_t kMostFused = 4;  // no layer takes more: BatchNorm takes three
   std::vector<NodeId> chain;
   if (!IsPlain(graph.nodes[s], graph)) return chain;
   ValueId between = graph.nodes[s].out[0];
-  for (NodeId next = FusableConsumer(s, between, graph); next;
+  for (NodeId next = FusableConsumer(s, between, graph); next && chain.size() < kMostFused;
        next = FusableConsumer(s, between, graph)) {
     chain.push_back(next);
     between = graph.nodes[next].out[0];

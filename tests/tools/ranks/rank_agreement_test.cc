@@ -43,7 +43,7 @@ const Unlike kUnlike[] = {
     {"ASeed",
      "set -- \"$@\" --set random_seed=8",
      76,
-     {"has 'random_seed: 7', rank 1 (", "has 'random_seed: 8'"}},
+     {"has 'random_seed: 3', rank 1 (", "has 'random_seed: 8'"}},
     {"ABatch", "set -- \"$@\" --global_batch", 76, {"has 'batch_size: 16'", "has 'batch_size: 8'"}},
     {"ADataSetOfTheSameSize",
      "cd other; rm -r data/train_lmdb; cp -r data/same_size data/train_lmdb",

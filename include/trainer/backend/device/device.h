@@ -128,6 +128,13 @@ class Device {
   virtual std::unique_ptr<GemmPrimitive> NewGemm(const GemmDesc& desc) const = 0;
   virtual std::unique_ptr<ConvPrimitive> NewConv(const ConvDesc& desc) const = 0;
   virtual std::unique_ptr<PoolPrimitive> NewPool(const PoolDesc& desc) const = 0;
+  // Makes the weight gradient of a convolution that only a max pool of this device reads, or
+  // returns null, the default, if the device has none that is faster than the gradient through the
+  // convolution's output.
+  virtual std::unique_ptr<PooledConvGradient> NewPooledConvGradient(
+      const ConvDesc& /*conv*/, const PoolDesc& /*pool*/) const {
+    return nullptr;
+  }
   virtual std::unique_ptr<BatchNormPrimitive> NewBatchNorm(const BatchNormDesc& desc) const = 0;
   virtual std::unique_ptr<LrnPrimitive> NewLrn(const LrnDesc& desc) const = 0;
   virtual std::unique_ptr<SoftmaxPrimitive> NewSoftmax(const SoftmaxDesc& desc) const = 0;

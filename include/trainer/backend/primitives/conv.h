@@ -70,6 +70,21 @@ class ConvPrimitive : public Primitive {
   virtual void AllowDroppedNan() {}
 };
 
+// The gradients of the weight and the bias of a convolution whose output only a max pool reads.
+// Only the winners of the pool's windows contribute, so the sums run over these, and the gradient
+// of the convolution's output, most of which is 0, is not computed. Made by
+// Device::NewPooledConvGradient; used by one thread at a time. The calls allocate nothing, and sums
+// repeat as in ConvPrimitive.
+class PooledConvGradient : public Primitive {
+ public:
+  virtual size_t ScratchBytes() const = 0;
+  // Adds the gradient of the weight to dweight, and the gradient of the bias to dbias unless it is
+  // null. x is the convolution's input, dy the gradient of the pool's output, `workspace` what the
+  // pool's Forward wrote. Throws kInternal for tensors that differ from the planned shape or type.
+  virtual void Run(ConstTensor x, ConstTensor dy, std::span<const std::byte> workspace,
+                   float* dweight, float* dbias, std::span<std::byte> scratch) = 0;
+};
+
 // Makes the definition in plain loops, for any number of axes. It is the reference of the tests and
 // the last candidate of the selection.
 std::unique_ptr<ConvPrimitive> MakeReferenceConv(const ConvDesc& desc);

@@ -231,16 +231,6 @@ struct TileKernels {
   static_assert(kMultiply.size() == Blocking::kMaxVectors && kDot.size() >= Blocking::kDotColumns);
 };
 
-// Splits [0, count) into near-equal parts of at most `most` and calls f(begin, end) for each. A
-// part is a tile whose sums stay in registers.
-template <class F>
-void ForTiles(int64_t count, int64_t most, F f) {
-  const int64_t parts = (count + most - 1) / most;
-  for (int64_t part = 0; part < parts; ++part) {
-    f(count * part / parts, count * (part + 1) / parts);
-  }
-}
-
 // Implements MultiplyPixels.
 template <class V>
 void MultiplyTiles(const ProductTiles& t, int64_t pixels) {

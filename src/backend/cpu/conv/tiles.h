@@ -11,6 +11,16 @@
 
 namespace trainer::cpu {
 
+// Splits [0, count) into near-equal parts of at most `most` and calls f(begin, end) for each. A
+// part is a tile whose sums stay in registers.
+template <class F>
+void ForTiles(int64_t count, int64_t most, F f) {
+  const int64_t parts = (count + most - 1) / most;
+  for (int64_t part = 0; part < parts; ++part) {
+    f(count * part / parts, count * (part + 1) / parts);
+  }
+}
+
 // MultiplyPixels computes
 //   y[p, j] = bias[j] + sum over t < taps of x[pixel[p] + tap[t]] * w[t, j]
 // with w[t, j] at w + t * w_step + j and y[p, j] at y + p * y_pixel + j. `w` and `bias` (null for

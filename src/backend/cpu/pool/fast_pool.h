@@ -184,7 +184,15 @@ class FastPool : public PoolPrimitive {
   Axis high_, wide_;
 };
 
-// Makes a max pool, whose winners take one byte each for windows of up to 255 pixels, else four.
+// A max pool's workspace has a number of type W for each output: the winner's index in the window,
+// row by row, or kNoWinner.
+template <class W>
+inline constexpr W kNoWinner = static_cast<W>(-1);
+// Returns whether W is uint8_t, not int32_t: one byte holds the index in a window of up to 255
+// pixels.
+inline bool HasByteWinners(const PoolDesc& desc) { return desc.kernel_h * desc.kernel_w <= 255; }
+
+// Makes a max pool.
 std::unique_ptr<PoolPrimitive> MakeMaxPool(const PoolDesc& desc);
 // Makes an average pool.
 std::unique_ptr<PoolPrimitive> MakeAveragePool(const PoolDesc& desc);

@@ -3,8 +3,8 @@
 namespace trainer::cpu {
 namespace {
 
-// Finds the first largest pixel of each window. W stores its index inside the window, or the
-// largest value of W if no value of the window exceeds PoolDesc::Start.
+// Finds the first largest pixel of each window. Its index is a number of type W, kNoWinner if no
+// value of the window exceeds PoolDesc::Start.
 template <class W>
 class MaxPool final : public FastPool {
  public:
@@ -49,7 +49,7 @@ class MaxPool final : public FastPool {
             const int64_t tap = winners[i];
             const int64_t at =
                 (grid.h->start + tap / kernel_w) * in_w + grid.w->start + tap % kernel_w;
-            Store(mask.As<T>()[i], winners[i] == kNone ? -1.0f : static_cast<float>(at));
+            Store(mask.As<T>()[i], winners[i] == kNoWinner<W> ? -1.0f : static_cast<float>(at));
           }
         });
       }
@@ -57,7 +57,6 @@ class MaxPool final : public FastPool {
   }
 
  private:
-  static constexpr W kNone = static_cast<W>(-1);
   static constexpr bool kFixed = sizeof(W) == 1;  // larger windows have no fixed lengths
 
   // Computes all rows of y, and the winners unless `winners` is null.
@@ -161,8 +160,7 @@ class MaxPool final : public FastPool {
 }  // namespace
 
 std::unique_ptr<PoolPrimitive> MakeMaxPool(const PoolDesc& desc) {
-  // One byte holds the index in a window of up to 255 pixels, and 255 for no winner.
-  if (desc.kernel_h * desc.kernel_w <= 255) return std::make_unique<MaxPool<uint8_t>>(desc);
+  if (HasByteWinners(desc)) return std::make_unique<MaxPool<uint8_t>>(desc);
   return std::make_unique<MaxPool<int32_t>>(desc);
 }
 
