@@ -194,7 +194,7 @@ class WinnersGradient final : public PooledConvGradient {
     }
   }
 
-  std::string kernel() const override { return "windows of the pool's winners"; }
+  std::string kernel() const override { return "own pooled windows"; }
   size_t ScratchBytes() const override { return scratch_.Bytes(); }
   void Run(ConstTensor x, ConstTensor dy, std::span<const std::byte> workspace, float* dweight,
            float* dbias, std::span<std::byte> scratch) override {
