@@ -5,11 +5,12 @@ a count is out of its bound, or if nvcc warns.
     scripts/gpu/machine_code.py --proto=build/ci/proto [--arch=80,90a] [--all] [FILE...]
 
 Compiles the device code of the files of BOUNDS, or of FILE, for the named architectures. --all
-prints the counts of every kernel. Needs nvcc and cuobjdump of the CUDA toolkit, but no GPU; without
-them exits with code 77.
+prints the counts of every kernel. Needs nvcc, cuobjdump and nvdisasm of the CUDA toolkit, but no
+GPU; without them exits with code 77.
 """
 
 import argparse
+import os
 import pathlib
 import re
 import shutil
@@ -22,6 +23,7 @@ from machine_code_bounds import BOUNDS
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SKIPPED = 77
+TOOLS = ("nvcc", "cuobjdump", "nvdisasm")
 FLAGS = ["-DTRAINER_CUDA=1", "-DGFLAGS_IS_A_DLL=0", "-DGLOG_CUSTOM_PREFIX_SUPPORT", "-O3",
          "-DNDEBUG", "--extended-lambda", "--expt-relaxed-constexpr", "-std=c++20", "-x", "cu",
          "-cubin",
@@ -68,31 +70,59 @@ def broken(bound, counts):
     return [f"{value} {what}, not {limit}" for what, holds, limit, value in limits if not holds]
 
 
+def faults_of(kernels, bounds):
+    """Returns a text for each bound of a file that its kernels break, and for each kernel without a
+    bound that uses local memory."""
+    lines = [f"{name}: {counts.local} accesses to local memory, and no bound allows them"
+             for name, counts in kernels.items()
+             if counts.local > 0 and not any(bound.names(name) for bound in bounds)]
+    for bound in bounds:
+        bounded = {name: counts for name, counts in kernels.items() if bound.names(name)}
+        lines += [f"{name}: {line}" for name, counts in bounded.items()
+                  for line in broken(bound, counts)]
+        lines += [] if bounded else [f"there is no kernel {bound.kernel}"]
+    return lines
+
+
 def readable(names):
     done = subprocess.run(["c++filt"], input="\n".join(names), capture_output=True, text=True,
                           check=True)
     return [name.replace("(anonymous namespace)::", "") for name in done.stdout.splitlines()]
 
 
-def compiled(nvcc, cuobjdump, file, arch, proto):
+def compiled(file, arch, proto):
     """Returns {readable name: Counts} of a file's kernels, and nvcc's warnings."""
     with tempfile.TemporaryDirectory() as folder:
         cubin = f"{folder}/code.cubin"
         done = subprocess.run(
-            [nvcc, *FLAGS, f"-arch=sm_{arch}", f"-I{ROOT}/include",
+            ["nvcc", *FLAGS, f"-arch=sm_{arch}", f"-I{ROOT}/include",
              f"-I{ROOT}/src/{file.split('/')[1]}", f"-isystem={proto}",
              "-isystem=/usr/include/hdf5/serial", ROOT / file, "-o", cubin],
             capture_output=True, text=True, check=False)
         if done.returncode != 0:
             sys.exit(done.stderr)
-        text, usage = (subprocess.run([cuobjdump, flag, cubin], capture_output=True, text=True,
+        text, usage = (subprocess.run(["cuobjdump", flag, cubin], capture_output=True, text=True,
                                       check=True).stdout for flag in ("-sass", "-res-usage"))
     found = kernels_of(text, re.sub(r":\s*\n\s*", ": ", usage))
     return dict(zip(readable(found), found.values())), done.stderr.strip()
 
 
-def tool(name):
-    return shutil.which(name) or shutil.which(name, path="/usr/local/cuda/bin")
+def add_tools_to_path():
+    """Adds the usual folders of TOOLS to PATH: those beside nvcc, and those of pip's packages.
+    cuobjdump looks for nvdisasm on PATH, too."""
+    nvcc = shutil.which("nvcc") or "/usr/local/cuda/bin/nvcc"
+    packages = [folder for site in sys.path for folder in pathlib.Path(site).glob("nvidia/*/bin")]
+    folders = (os.path.dirname(nvcc), os.path.dirname(os.path.realpath(nvcc)), *packages)
+    os.environ["PATH"] = os.pathsep.join(map(str, (os.environ.get("PATH", ""), *folders)))
+
+
+def exit_without_tools():
+    missing = [name for name in TOOLS if not shutil.which(name)]
+    if missing:
+        print(f"machine code: skipped, there is no {' and no '.join(missing)}; install "
+              f"{' and '.join(f'cuda-{name}' for name in missing)} of the CUDA toolkit; or, for "
+              "cuobjdump and nvdisasm, pip's nvidia-cuda-cuobjdump and nvidia-cuda-nvdisasm")
+        sys.exit(SKIPPED)
 
 
 def main():
@@ -100,30 +130,20 @@ def main():
     parser.add_argument("--proto", required=True, help="the generated headers of a build")
     parser.add_argument("--arch", default="80,90a")
     parser.add_argument("--all", action="store_true")
-    parser.add_argument("--cuobjdump", default=tool("cuobjdump"))
     parser.add_argument("files", nargs="*", default=sorted(BOUNDS))
     args = parser.parse_args()
-    nvcc = tool("nvcc")
-    if not nvcc or not args.cuobjdump:
-        print("machine code: skipped, there is no nvcc or no cuobjdump")
-        sys.exit(SKIPPED)
+    add_tools_to_path()
+    exit_without_tools()
     faults = 0
     for file in args.files:
         for arch in args.arch.split(","):
-            kernels, warnings = compiled(nvcc, args.cuobjdump, file, arch, args.proto)
-            if warnings:
-                faults += 1
-                print(f"{file} {arch}: {warnings}")
-            for name, counts in kernels.items() if args.all else ():
-                print(f"{file} {arch}: {counts}: {name}")
-            for bound in BOUNDS.get(file, ()):
-                bounded = {name: c for name, c in kernels.items() if bound.names(name)}
-                lines = [f"{name}: {line}" for name, c in bounded.items()
-                         for line in broken(bound, c)] or \
-                        ([] if bounded else [f"there is no kernel {bound.kernel}"])
-                faults += len(lines)
-                for line in lines:
-                    print(f"{file} {arch}: {line}")
+            kernels, warnings = compiled(file, arch, args.proto)
+            lines = [warnings] if warnings else []
+            lines += [f"{counts}: {name}" for name, counts in kernels.items() if args.all]
+            broken_bounds = faults_of(kernels, BOUNDS.get(file, ()))
+            faults += bool(warnings) + len(broken_bounds)
+            for line in lines + broken_bounds:
+                print(f"{file} {arch}: {line}", flush=True)
     print(f"machine code: {faults} bounds broken, or warnings")
     sys.exit(faults > 0)
 

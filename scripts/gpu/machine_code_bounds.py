@@ -58,6 +58,27 @@ BOUNDS = {
               96, least_overlap=8, least_wide={16: 28}),
         Bound("MapPixelsKernel<4, ..Float16, trainer::InputGradient<trainer::MaskedByInput", 20, 0,
               500, 90, least_overlap=8, least_wide=SIXTEEN_BITS_OF_FOUR, least_packed=8),
+        Bound("MapPixelsKernel<4, float, trainer::InputGradient<trainer::MaskedByOutput", 17, 0, 330,
+              120, least_overlap=16, least_wide={16: 21}),
+        Bound("MapPixelsKernel<4, ..Float16, trainer::InputGradient<trainer::MaskedByOutput", 17, 0,
+              410, 80, least_overlap=16, least_wide={8: 16, 16: 5}, least_packed=8),
+        Bound("MapPixelsKernel<4, float, trainer::InputGradient<trainer::PlainGradient", 11, 0, 280,
+              96, least_overlap=8, least_wide={16: 15}),
+        Bound("MapPixelsKernel<4, ..Float16, trainer::InputGradient<trainer::PlainGradient", 11, 0,
+              340, 80, least_overlap=8, least_wide={8: 12, 16: 3}, least_packed=8),
+        # With stored statistics, the gradient is only scaled.
+        Bound("MapPixelsKernel<4, float, trainer::ScaledGradient<trainer::MaskedByInput", 22, 0,
+              320, 80, least_overlap=12, least_wide={16: 22}),
+        Bound("MapPixelsKernel<4, ..Float16, trainer::ScaledGradient<trainer::MaskedByInput", 22, 0,
+              410, 80, least_overlap=12, least_wide={8: 18, 16: 4}, least_packed=8),
+        Bound("MapPixelsKernel<4, float, trainer::ScaledGradient<", 5, 0, 320, 80,
+              least_overlap=5, least_wide={16: 9}),
+        Bound("MapPixelsKernel<4, ..Float16, trainer::ScaledGradient<", 5, 0, 410, 80,
+              least_overlap=5, least_wide={8: 8, 16: 1}, least_packed=8),
+        Bound("MapPixelsKernel<4, float, trainer::NormalizeAndAdd<", 21, 0, 320, 80,
+              least_overlap=12, least_wide={16: 21}),
+        Bound("MapPixelsKernel<4, ..Float16, trainer::NormalizeAndAdd<", 21, 0, 405, 80,
+              least_overlap=12, least_wide={8: 19, 16: 2}, least_packed=8),
         Bound("MapPixelsKernel<4, float, trainer::Normalize<", 10, 0, 225, least_overlap=8,
               least_wide={16: 10}),
         Bound("MapPixelsKernel<4, ..Float16, trainer::Normalize<", 10, 0, 270, least_overlap=8,
@@ -66,7 +87,17 @@ BOUNDS = {
               96, most_inner_divisions=1, least_overlap=8, least_wide={16: 18}),
         Bound("SumChunksKernel<4, trainer::GradientSums<trainer::MaskedByInput<..Float16", 20, 12,
               950, 96, most_inner_divisions=1, least_overlap=8, least_wide={8: 14}),
+        Bound("SumChunksKernel<4, trainer::GradientSums<trainer::MaskedByOutput<float", 15, 12, 810,
+              112, most_inner_divisions=1, least_overlap=12, least_wide={16: 14}),
+        Bound("SumChunksKernel<4, trainer::GradientSums<trainer::MaskedByOutput<..Float16", 15, 12,
+              890, 96, most_inner_divisions=1, least_overlap=12, least_wide={8: 12}),
+        Bound("SumChunksKernel<4, trainer::GradientSums<trainer::PlainGradient<float", 9, 12, 760,
+              88, most_inner_divisions=1, least_overlap=8, least_wide={16: 8}),
+        Bound("SumChunksKernel<4, trainer::GradientSums<trainer::PlainGradient<..Float16", 9, 12,
+              820, 80, most_inner_divisions=1, least_overlap=8, least_wide={8: 8}),
         # Also writes g.
+        Bound("SumChunksKernel<4, trainer::GradientSums<trainer::WrittenThrough<float", 10, 12, 820,
+              108, most_inner_divisions=1, least_overlap=8, least_wide={16: 14}),
         Bound("SumChunksKernel<4, trainer::GradientSums<trainer::WrittenThrough<..Float16", 10, 12,
               950, 96, most_inner_divisions=1, least_overlap=8, least_wide={8: 12},
               least_packed=8),
@@ -79,6 +110,20 @@ BOUNDS = {
         Bound("MapPixelsKernel<..WithoutChunk<trainer::Normalize<", 7, 3, 580, least_overlap=7),
         Bound("LongSumsKernel<..PairTerms<trainer::GradientSums<", 1, 5, 1040, least_overlap=4),
         Bound("LongSumsKernel<..PairTerms<trainer::Deviations<", 6, 7, 730, least_overlap=4)),
+    "src/backend/cuda/kernels/bias_relu.cc": (
+        # A thread takes four channels of four pixels. Bias reads only the biases, once.
+        Bound("MapPixelsKernel<4, float, trainer::cuda::BiasRelu<", 8, 0, 390, least_overlap=8,
+              least_wide={16: 16}),
+        Bound("MapPixelsKernel<4, ..Float16, trainer::cuda::BiasRelu<", 8, 0, 450,
+              least_overlap=8, least_wide={8: 16}, least_packed=16),
+        Bound("MapPixelsKernel<4, float, trainer::cuda::Bias<", 4, 0, 200, 32, least_overlap=4,
+              least_wide={16: 4}),
+        Bound("MapPixelsKernel<4, ..Float16, trainer::cuda::Bias<", 4, 0, 210, 32,
+              least_overlap=4, least_wide={8: 4}, least_packed=8),
+        # For a tensor (N, C, L), a thread divides only to find its first pixel.
+        Bound("MapPixelsKernel<..WithoutChunk<trainer::cuda::BiasRelu<", 5, 3, 600, 40,
+              least_overlap=5),
+        Bound("MapPixelsKernel<..WithoutChunk<trainer::cuda::Bias<", 1, 3, 560, 40)),
     "src/backend/cuda/kernels/lrn.cc": (
         # Divides once, the number of tiles. In the forward pass a thread reads two groups of four
         # channels, 16 bytes each; in the backward pass two groups each from x and from dy.
@@ -90,6 +135,15 @@ BOUNDS = {
               least_wide={16: 6}),
         Bound("LrnBackwardGroupsKernel<..Float16, trainer::UsualPower", 4, 3, 720, least_overlap=4,
               least_wide={8: 6}, least_packed=4),
+        # Another exponent than 0.75 is computed by powf, which divides for each element.
+        Bound("LrnForwardGroupsKernel<float, trainer::AnyPower", 2, 11, 1080,
+              most_inner_divisions=8, least_overlap=2, least_wide={16: 4}),
+        Bound("LrnForwardGroupsKernel<..Float16, trainer::AnyPower", 2, 11, 1090,
+              most_inner_divisions=8, least_overlap=2, least_wide={8: 4}, least_packed=4),
+        Bound("LrnBackwardGroupsKernel<float, trainer::AnyPower", 4, 48, 1680,
+              most_inner_divisions=40, least_overlap=4, least_wide={16: 6}),
+        Bound("LrnBackwardGroupsKernel<..Float16, trainer::AnyPower", 4, 48, 1710,
+              most_inner_divisions=40, least_overlap=4, least_wide={8: 6}, least_packed=4),
         Bound("LrnForwardKernel<..trainer::UsualPower>", 16, 3, 620, least_overlap=4),
         Bound("LrnBackwardKernel<..trainer::UsualPower>", 32, 3, 1110, least_overlap=4),
         Bound("LrnForwardKernel", 16, 6), Bound("LrnBackwardKernel", 32, 23, 1780)),
@@ -104,6 +158,35 @@ BOUNDS = {
         Bound("FixedMaxGradient<float, 4, 3, 2>", 8, 3, 365, least_overlap=4, least_wide={16: 5}),
         Bound("FixedMaxGradient<..Float16, 8, ", 2, 3, 520, least_overlap=2, least_wide={16: 2},
               least_packed=4),
+        # In 16 bits, eight channels of nine taps do not fit 64 registers.
+        Bound("FixedMaxAndTap<float, 2, 3, 1>", 9, 3, 450, least_overlap=9, least_wide={8: 10}),
+        Bound("FixedMaxAndTap<..Float16, 4, 3, ", 9, 3, 590, least_overlap=4, least_wide={8: 10},
+              least_packed=2),
+        Bound("FixedMaxGradient<float, 4, 3, 1>", 18, 3, 500, least_overlap=6,
+              least_wide={16: 10}),
+        Bound("FixedMaxGradient<..Float16, 4, 3, 1>", 18, 3, 590, least_overlap=8,
+              least_wide={8: 10}, least_packed=2),
+        # For other windows, a thread divides to find its first pixel and its windows. It reads
+        # several taps ahead; their number is not known to the compiler.
+        # For sm_90a, nvcc spills one of the 64 registers.
+        Bound("::MaxAndTap<float..4>", 7, 3, 570, most_local=2, least_overlap=3,
+              least_wide={16: 7}),
+        Bound("::MaxAndTap<..Float16..4>", 7, 3, 615, least_overlap=4, least_wide={8: 7}),
+        Bound("::MaxAndTap<..1>", 0, 3, 540, least_overlap=4),
+        Bound("::MaxGradient<float..4>", 14, 7, 630, least_overlap=6, least_wide={16: 7}),
+        Bound("::MaxGradient<..Float16..4>", 14, 7, 700, least_overlap=8, least_wide={8: 7}),
+        Bound("::MaxGradient<", 14, 9, 860, least_overlap=4),
+        Bound("::Average<float, 4>", 0, 14, 910, least_overlap=5, least_wide={16: 31}),
+        Bound("::Average<..Float16, 4>", 0, 14, 1040, least_overlap=4, least_wide={8: 7}),
+        Bound("::Average<", 0, 14, 1040, least_overlap=4),
+        # Divides each gradient by its window's area, as a CPU does: a product with the reciprocal
+        # would round otherwise. The loop is unrolled for four windows.
+        Bound("::AverageGradient<float, 1>", 7, 36, 1350, most_inner_divisions=8),
+        Bound("::AverageGradient<..Float16, 1>", 7, 38, 1430, most_inner_divisions=8),
+        Bound("::AverageGradient<float, 4>", 7, 120, 2050, most_inner_divisions=32,
+              least_wide={16: 16}),
+        Bound("::AverageGradient<..Float16, 4>", 7, 122, 2220, most_inner_divisions=32,
+              least_wide={8: 16}, least_packed=4),
         Bound("FixedMaxAndTap", 4, 3, 600, least_overlap=4),
         Bound("FixedMaxGradient", 2, 3, 600, least_overlap=2)),
     "src/backend/cuda/kernels/softmax.cc": (
@@ -131,6 +214,8 @@ BOUNDS = {
               most_inner_divisions=1, least_overlap=8, least_wide={16: 12}),
         Bound("SumChunksKernel<4, trainer::cuda::MaskedThrough<..Float16", 8, 10, 810, 80,
               most_inner_divisions=1, least_overlap=8, least_wide={8: 12}, least_packed=8),
+        # Divides only to find a sum's channel.
+        Bound("JoinSumsKernel<1>", 32, 3, 510, 40, least_overlap=6),
         Bound("JoinChunksKernel<trainer::cuda::AddChunks", 4, 0, 580, least_overlap=4)),
     "src/layers/activation/dropout.cc": (
         # A thread draws while it reads its four neighbours.
@@ -160,14 +245,29 @@ BOUNDS = {
               least_wide={8: 4}, least_packed=4),
         Bound("WithoutIndex<trainer::ReluForward>, ..Float16", 2, 0, 205, least_overlap=2,
               least_wide={8: 4}, least_packed=4),
+        Bound("WithoutIndex<trainer::ReluForward>, float", 2, 3, 440, least_overlap=2,
+              least_wide={16: 4}),
         Bound("WithoutIndex<trainer::ReluBackward>, float", 4, 3, 830, least_overlap=4,
               least_wide={16: 6}),
+        # With a fused Dropout, a thread draws while it reads its four neighbours.
+        Bound("Blocks<1, float, trainer::KeepOrDrop<trainer::Rectify", 2, 0, 215, 40,
+              least_overlap=2, least_wide={16: 2}),
+        Bound("Blocks<1, ..Float16, trainer::KeepOrDrop<trainer::Rectify", 2, 0, 225, 40,
+              least_overlap=2, least_wide={8: 2}, least_packed=2),
+        Bound("WithoutIndex<trainer::DroppedBackward>, float", 4, 3, 515, least_overlap=4,
+              least_wide={16: 6}),
+        Bound("WithoutIndex<trainer::DroppedBackward>, ..Float16", 4, 0, 255, least_overlap=4,
+              least_wide={8: 6}, least_packed=4),
         Bound("WithoutIndex<trainer::ReluBackward>, ..Float16", 4, 0, 470, least_overlap=4,
               least_wide={8: 6}, least_packed=4)),
     "src/layers/conv/embed.cc": (
         # Divides only for images. A thread adds the rows of one index only.
         Bound("AddSortedRowsKernel<trainer::VectorGradients", 8, 18, 830,
               most_inner_divisions=16, least_overlap=4),
+        Bound("NeighbourSumsKernel<..TermOfRow<trainer::VectorGradients", 16, 21, 960,
+              most_inner_divisions=16, least_overlap=8),
+        Bound("ForEachKernel<trainer::index_add_internal::MakeKeys<", 1, 26, 1200, 40,
+              most_inner_divisions=16),
         # Reads eight sorted runs of keys.
         Bound("ForEachKernel<trainer::index_add_internal::MergeRuns", 1, 0, 240,
               least_wide={8: 10})),
@@ -176,6 +276,33 @@ BOUNDS = {
         Bound("RowsKernel<trainer::AddToPixels", 8, 26, 990),),
     "src/layers/detection/roi_pooling.cc": (
         Bound("RowsKernel<trainer::AddToWinners", 8, 18, 880),),
+    "src/layers/shape/eltwise.cc": (
+        # In f32 a thread divides once to unroll the loop over unaligned elements, here and below.
+        Bound("WithoutIndex<trainer::Weigh..>, float", 4, 3, 500, 40, least_overlap=4,
+              least_wide={16: 6}),
+        Bound("WithoutIndex<trainer::Weigh..>, ..Float16", 4, 0, 250, 40, least_overlap=4,
+              least_wide={8: 6}, least_packed=4),
+        Bound("WithoutIndex<..>, float, float, float>", 4, 3, 515, 40, least_overlap=4,
+              least_wide={16: 6}),
+        Bound("WithoutIndex<trainer::ScaleWherePositive>, ..Float16", 4, 0, 255, 40,
+              least_overlap=4, least_wide={8: 6}, least_packed=4),
+        Bound("WithoutIndex<trainer::AddScaled>, ..Float16", 4, 0, 225, 40, least_overlap=4,
+              least_wide={8: 6}, least_packed=4),
+        Bound("Equal>, float", 6, 3, 530, 40, least_overlap=3, least_wide={16: 8}),
+        Bound("Equal>, ..Float16", 6, 0, 280, 40, least_overlap=6, least_wide={8: 8},
+              least_packed=4),
+        Bound("WithoutIndex<trainer::ScaleByCoefficient>, float", 2, 3, 385, 40, least_overlap=2,
+              least_wide={16: 4}),
+        Bound("WithoutIndex<trainer::ScaleByCoefficient>, ..Float16", 2, 0, 175, 40,
+              least_overlap=2, least_wide={8: 4}, least_packed=4),
+        # Divides two groups of four elements by the input.
+        Bound("WithoutIndex<trainer::Quotient>", 6, 44, 920, 48, most_inner_divisions=16,
+              least_overlap=3)),
+    "src/layers/shape/split.cc": (
+        Bound("WithoutIndex<trainer::Add>, float", 4, 3, 610, 48, least_overlap=3,
+              least_wide={16: 6}),
+        Bound("WithoutIndex<trainer::Add>, ..Float16", 4, 0, 330, 40, least_overlap=4,
+              least_wide={8: 6}, least_packed=4)),
     "src/layers/shared/broadcast.cc": (
         # Also divides to find a small element's position, once for all its repetitions.
         Bound("LongSumsKernel<trainer::RepetitionTerms<", 8, 10, 750, most_inner_divisions=4,
@@ -190,6 +317,10 @@ BOUNDS = {
               least_wide={16: 6}),
         Bound("FourChannelsKernel<1, trainer::TimesFirst, ..Float16", 4, 1, 125, least_overlap=4,
               least_wide={16: 2, 8: 4}, least_packed=4),
+        Bound("FourChannelsKernel<1, trainer::PlusFirst, float", 4, 1, 110, 40, least_overlap=4,
+              least_wide={16: 6}),
+        Bound("FourChannelsKernel<1, trainer::PlusFirst, ..Float16", 4, 1, 125, 40,
+              least_overlap=4, least_wide={16: 2, 8: 4}, least_packed=4),
         Bound("FourChannelsKernel<2, trainer::TimesFirstPlusSecond, float", 6, 1, 125,
               least_overlap=3, least_wide={16: 8}),
         Bound("FourChannelsKernel<2, trainer::TimesFirstPlusSecond, ..Float16", 6, 1, 125,
@@ -213,6 +344,7 @@ BOUNDS = {
         Bound("RowsKernel<trainer::LayerNormInputGradient<", 32, 9, 1950, least_overlap=8),
         # Divides only to find the position of a block's chunk.
         Bound("NeighbourSumsKernel<trainer::LayerNormParamTerms<", 8, 3, 750, least_overlap=5),
+        Bound("JoinSumsKernel<2>", 32, 3, 525, 40, least_overlap=6),
         Bound("LongSumsKernel<trainer::LayerNormParamTerms<", 8, 5, 800, least_overlap=8)),
     "src/layers/norm/mvn.cc": (
         Bound("PartSumsKernel<trainer::ProductOf<", 8, 4, 450, least_overlap=4),
@@ -223,6 +355,22 @@ BOUNDS = {
         Bound("PartSumsKernel<trainer::ScaleGradient<", 8, 4, 500, least_overlap=8),
         Bound("PartSumsKernel<trainer::ProductOf<", 8, 4, 480, least_overlap=4),
         Bound("SumsKernel<trainer::SumsOfChunks", 8, 5, 750, least_overlap=4)),
+    "src/net/io/packed_weights.cc": (
+        # Reads a weight and writes its copy. A thread divides to find each element's position in
+        # the copy, whose order is known at run time only.
+        Bound("MultiTensorApplyKernel<1, ", 10, 22, 920, 48, most_inner_divisions=8,
+              least_wide={16: 1}),),
+    "src/optim/ema.cc": (
+        # An average has no copy in another order, but shares the loop of update rules, which
+        # divides for one.
+        Bound("MultiTensorApplyKernel<2, ", 7, 14, 750, 48, most_inner_divisions=4,
+              least_wide={16: 3}),),
+    "src/optim/gradient_stats.cc": (
+        # A thread divides to count the rounds of its unrolled loop.
+        Bound("reduce_internal::ChunksKernel<", 5, 3, 320, 32, least_overlap=4),
+        Bound("reduce_internal::TotalKernel<", 16, 0, 320, 40, least_overlap=8),
+        Bound("segments_internal::SumChunksKernel<", 9, 5, 510, 40, least_overlap=4),
+        Bound("segments_internal::SumSegmentKernel<", 16, 0, 320, 40, least_overlap=8)),
     "src/optim/lbfgs.cc": (
         Bound("UpdateKernel<trainer::AddScaled", 8, 0, 100, least_overlap=8),
         Bound("UpdateKernel<trainer::Subtract", 8, 0, 110, least_overlap=8)),

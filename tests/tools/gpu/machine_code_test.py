@@ -3,9 +3,15 @@
     machine_code_test.py
 """
 
+import contextlib
+import io
+import os
 import pathlib
+import shutil
 import sys
+import tempfile
 import unittest
+from unittest import mock
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 sys.dont_write_bytecode = True
@@ -128,6 +134,48 @@ class MachineCodeTest(unittest.TestCase):
         self.assertFalse(bound.names("void Product<Float16> Sums<4, Row>"))
         self.assertFalse(bound.names("void Sums<4, Row<Product<Float16> > >"))
         self.assertFalse(bound.names("void Sums<4, Product<float> >"))
+
+    def test_reports_local_memory_of_kernels_without_a_bound(self):
+        bound = machine_code_bounds.Bound
+        kernels = {"one": sass.Counts(local=3, registers=9), "two": sass.Counts(registers=9)}
+        self.assertEqual(
+            machine_code.faults_of(kernels, (bound("two"),)),
+            ["one: 3 accesses to local memory, and no bound allows them"])
+        self.assertEqual(machine_code.faults_of(kernels, (bound("one", most_local=3),)), [])
+        self.assertEqual(
+            machine_code.faults_of(kernels, (bound("one"), bound("three"))),
+            ["one: 3 accesses to local memory, not at most 0", "there is no kernel three"])
+
+    @contextlib.contextmanager
+    def tools_in(self, **folders):
+        """Makes these programs the only ones on PATH, beside nvcc and in pip's packages."""
+        with tempfile.TemporaryDirectory() as root, \
+                mock.patch.dict(os.environ, {"PATH": f"{root}/path"}), \
+                mock.patch.object(sys, "path", [f"{root}/site"]):
+            for name, folder in folders.items():
+                file = pathlib.Path(root, folder, name)
+                file.parent.mkdir(parents=True, exist_ok=True)
+                file.touch(0o755)
+            os.symlink(f"{root}/toolkit/nvcc", f"{root}/path/nvcc")
+            yield
+
+    def test_finds_tools_beside_nvcc_and_in_packages(self):
+        with self.tools_in(nvcc="toolkit", nvdisasm="path", cuobjdump="toolkit"):
+            self.assertIsNone(shutil.which("cuobjdump"))
+            machine_code.add_tools_to_path()
+            machine_code.exit_without_tools()
+        with self.tools_in(nvcc="toolkit", nvdisasm="path", cuobjdump="site/nvidia/cu13/bin"):
+            machine_code.add_tools_to_path()
+            machine_code.exit_without_tools()
+
+    def test_names_the_packages_of_missing_tools(self):
+        with self.tools_in(nvcc="toolkit", nvdisasm="path"), \
+                contextlib.redirect_stdout(io.StringIO()) as out, \
+                self.assertRaisesRegex(SystemExit, "77"):
+            machine_code.add_tools_to_path()
+            machine_code.exit_without_tools()
+        self.assertIn("there is no cuobjdump; install cuda-cuobjdump of", out.getvalue())
+        self.assertIn("nvidia-cuda-cuobjdump and nvidia-cuda-nvdisasm", out.getvalue())
 
 
 if __name__ == "__main__":
