@@ -30,11 +30,13 @@ SIXTEEN_BITS_OF_FOUR = {8: 8, 16: 2}
 
 
 def rule(divisions, instructions, inner_divisions, accesses):
-    """Returns the bounds of an update rule. All rules divide to find an element's position in a copy
-    of the weight in another order; some also divide by a root. A thread reads and writes four
-    neighbours of the weight, the gradient and each state."""
+    """Returns the bounds of an update rule. All rules divide twice before the loop, to prepare for
+    finding elements' positions in a copy of the weight in another order; some also divide by a
+    root. A thread reads and writes four neighbours of the weight, the gradient and each state, and
+    of a copy in the same order."""
     return (Bound("MultiTensorApplyKernel", 8, divisions, instructions, 80,
-                  most_inner_divisions=inner_divisions, least_wide={16: accesses}),)
+                  most_inner_divisions=inner_divisions, least_wide={16: accesses, 8: 2},
+                  least_packed=4),)
 
 
 BOUNDS = {
@@ -226,15 +228,15 @@ BOUNDS = {
     "src/optim/lbfgs.cc": (
         Bound("UpdateKernel<trainer::AddScaled", 8, 0, 100, least_overlap=8),
         Bound("UpdateKernel<trainer::Subtract", 8, 0, 110, least_overlap=8)),
-    "src/optim/rules/adadelta.cc": rule(39, 1590, 8, 8),
-    "src/optim/rules/adagrad.cc": rule(39, 1590, 8, 6),
-    "src/optim/rules/adam.cc": rule(39, 1620, 8, 8),
-    "src/optim/rules/adamw.cc": rule(39, 1620, 8, 8),
-    "src/optim/rules/lars.cc": rule(27, 1390, 4, 6),
-    "src/optim/rules/nesterov.cc": rule(25, 1390, 4, 6),
-    "src/optim/rules/rmsprop.cc": rule(39, 1620, 8, 6),
-    "src/optim/rules/sag.cc": rule(25, 1390, 4, 6),
-    "src/optim/rules/sgd.cc": rule(25, 1390, 4, 6),
+    "src/optim/rules/adadelta.cc": rule(17, 1230, 2, 9),
+    "src/optim/rules/adagrad.cc": rule(17, 1230, 2, 7),
+    "src/optim/rules/adam.cc": rule(17, 1230, 2, 9),
+    "src/optim/rules/adamw.cc": rule(17, 1230, 2, 9),
+    "src/optim/rules/lars.cc": rule(9, 1070, 0, 7),
+    "src/optim/rules/nesterov.cc": rule(7, 1070, 0, 7),
+    "src/optim/rules/rmsprop.cc": rule(17, 1230, 2, 7),
+    "src/optim/rules/sag.cc": rule(7, 1070, 0, 7),
+    "src/optim/rules/sgd.cc": rule(7, 1070, 0, 7),
     "src/optim/tree_accumulator.cc": (
         Bound("UpdateKernel<trainer::AddBefore", 8, 0, 95, least_overlap=8),),
     "src/optim/value_clip.cc": (
