@@ -114,9 +114,13 @@ BOUNDS = {
         Bound("RowsKernel<trainer::SoftmaxGradientRow<", 64, 3, 710, least_overlap=4),
         Bound("RowOfThread<trainer::Softmax", 32, 9, 1070, least_overlap=2)),
     "src/backend/cuda/ops_copy.cc": (
-        Bound("ConvertFour<float, ..Float16>", 1, 0, 150, least_wide={16: 1, 8: 1}, least_packed=2),
-        Bound("ConvertFour<..Float16, float>", 1, 0, 150, least_wide={16: 1, 8: 1}),
-        Bound("ConvertFour<..Float16, ..Float16>", 1, 0, 150, least_wide={8: 2}, least_packed=2)),
+        # Some divide once to unroll the loop over unaligned elements.
+        Bound("SameNumber, ..Float16, float>", 2, 0, 130, least_overlap=2,
+              least_wide={16: 2, 8: 2}, least_packed=4),
+        Bound("SameNumber, float, ..Float16>", 2, 3, 365, least_overlap=2,
+              least_wide={16: 2, 8: 2}),
+        Bound("SameNumber, ..Float16, ..Float16>", 2, 0, 150, least_overlap=2,
+              least_wide={8: 4}, least_packed=4)),
     "src/backend/cuda/ops_sums.cc": (
         # Divides only to find the position of a block's chunk, here and below.
         Bound("LongSumsKernel<trainer::cuda::ProductTerms<", 8, 5, 720, least_overlap=8),
@@ -135,10 +139,11 @@ BOUNDS = {
               most_inner_divisions=1, least_overlap=8, least_wide={8: 12}, least_packed=8),
         Bound("JoinChunksKernel<trainer::cuda::AddChunks", 4, 0, 580, least_overlap=4)),
     "src/layers/activation/dropout.cc": (
-        # A thread draws while it reads its four neighbours.
-        Bound("Blocks<1, float", 2, 0, 215, 40, least_overlap=2, least_wide={16: 2}),
-        Bound("Blocks<1, ..Float16", 2, 0, 215, 40, least_overlap=2, least_wide={8: 2},
-              least_packed=2)),
+        # A thread draws while it reads two groups of four neighbours; also reads the pass.
+        Bound("Drawn<trainer::KeepOrDrop<trainer::Same> >, float", 3, 0, 850, least_overlap=2,
+              least_wide={16: 4}),
+        Bound("Drawn<trainer::KeepOrDrop<trainer::Same> >, ..Float16", 3, 0, 770, 56,
+              least_overlap=2, least_wide={8: 4}, least_packed=4)),
     "src/layers/activation/prelu.cc": (
         Bound("NeighbourSumsKernel<trainer::SlopeTerm<", 8, 4, 800, least_overlap=2),
         Bound("LongSumsKernel<trainer::SlopeTerm<", 8, 6, 700, least_overlap=4),

@@ -46,6 +46,13 @@ __global__ void ForEachKernel(F f, int64_t n) {
 // cannot reorder them itself, because `out` may be one of the inputs.
 inline constexpr int kAhead = 4;
 
+// Returns how many blocks of threads a loop over n elements gets that takes two groups of four
+// neighbours at a time, or kAhead elements where there are no such groups.
+inline unsigned BlocksOfFours(int64_t n, int64_t fours) {
+  const int64_t share = fours > 0 ? 8 : kAhead;
+  return Blocks((n + share - 1) / share);
+}
+
 // Four neighbouring elements of an array, which a thread reads or writes in one access.
 template <class T>
 struct alignas(4 * sizeof(T)) Four {
@@ -120,6 +127,15 @@ __global__ void MapIndexedKernel(F functor, int64_t n, int64_t fours, T* out, co
       if (i < n) Store(out[i], values[k]);
     }
   }
+}
+
+// Launches MapIndexedKernel, if there are elements. The arrays may have different types.
+template <class F, class T, class... Ts>
+void LaunchMap(const Device& device, F f, int64_t n, T* out, const Ts*... in) {
+  if (n == 0) return;
+  const int64_t fours = FoursOf(n, out, in...);
+  Launch(device, MapIndexedKernel<F, T, Ts...>, BlocksOfFours(n, fours), kBlock, f, n, fours, out,
+         in...);
 }
 
 // Calls store(i, value(i)) for i = first, first + step, ... below `end`. It computes kAhead values
@@ -211,14 +227,7 @@ void MapIndexed(const Device& device, F f, const Tensor& out, const Ins&... ins)
     auto run = [&]<class... Ts>(T* to, const Ts*... in) {
 #ifdef TRAINER_DEVICE_CODE
       if (device.kind() == DeviceKind::kCuda) {
-        if (n > 0) {
-          const int64_t fours = map_internal::FoursOf(n, to, in...);
-          const int64_t share = fours > 0 ? 8 : map_internal::kAhead;  // elements of a thread
-          Launch(device, map_internal::MapIndexedKernel<F, T, Ts...>,
-                 map_internal::Blocks((n + share - 1) / share), map_internal::kBlock, f, n, fours,
-                 to, in...);
-        }
-        return;
+        return map_internal::LaunchMap(device, f, n, to, in...);
       }
 #endif
       (void)device;
