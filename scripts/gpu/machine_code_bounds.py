@@ -138,6 +138,9 @@ BOUNDS = {
         Bound("SumChunksKernel<4, trainer::cuda::MaskedThrough<..Float16", 8, 10, 810, 80,
               most_inner_divisions=1, least_overlap=8, least_wide={8: 12}, least_packed=8),
         Bound("JoinChunksKernel<trainer::cuda::AddChunks", 4, 0, 580, least_overlap=4)),
+    "src/backend/peak_benchmark.cc": (
+        # Two groups of four neighbours of each array.
+        Bound("UpdateKernel<trainer::AddHalf", 4, 0, 150, least_overlap=4, least_wide={16: 6}),),
     "src/layers/activation/dropout.cc": (
         # A thread draws while it reads two groups of four neighbours; also reads the pass.
         Bound("Drawn<trainer::KeepOrDrop<trainer::Same> >, float", 3, 0, 850, least_overlap=2,
@@ -231,8 +234,9 @@ BOUNDS = {
         Bound("PartSumsKernel<trainer::ProductOf<", 8, 4, 480, least_overlap=4),
         Bound("SumsKernel<trainer::SumsOfChunks", 8, 5, 750, least_overlap=4)),
     "src/optim/lbfgs.cc": (
-        Bound("UpdateKernel<trainer::AddScaled", 8, 0, 100, least_overlap=8),
-        Bound("UpdateKernel<trainer::Subtract", 8, 0, 110, least_overlap=8)),
+        # A thread reads two groups of four neighbours of each array, here and below.
+        Bound("UpdateKernel<trainer::AddScaled", 4, 0, 155, least_overlap=4, least_wide={16: 6}),
+        Bound("UpdateKernel<trainer::Subtract", 4, 0, 170, least_overlap=4, least_wide={16: 6})),
     "src/optim/rules/adadelta.cc": rule(17, 1230, 2, 9),
     "src/optim/rules/adagrad.cc": rule(17, 1230, 2, 7),
     "src/optim/rules/adam.cc": rule(17, 1230, 2, 9),
@@ -243,7 +247,7 @@ BOUNDS = {
     "src/optim/rules/sag.cc": rule(7, 1070, 0, 7),
     "src/optim/rules/sgd.cc": rule(7, 1070, 0, 7),
     "src/optim/tree_accumulator.cc": (
-        Bound("UpdateKernel<trainer::AddBefore", 8, 0, 95, least_overlap=8),),
+        Bound("UpdateKernel<trainer::AddBefore", 4, 0, 150, least_overlap=4, least_wide={16: 6}),),
     "src/optim/value_clip.cc": (
         # A thread divides once to find the limit, and once to unroll the loop over unaligned
         # elements.

@@ -157,40 +157,62 @@ HD void StoreAhead(int64_t first, int64_t step, int64_t end, const F& value, con
   }
 }
 
-// Elements of an array that a thread reads before it writes any.
-template <class T>
+// Items of an array that a thread reads before it writes any.
+template <int kItems, class T>
 struct Ahead {
-  std::remove_const_t<T> x[kAhead];
+  std::remove_const_t<T> x[kItems];
 };
 template <class T>
-HD void WriteUnlessConst(T* to, int64_t i, T value) {
+HD void WriteUnlessConst(T* to, int64_t i, const T& value) {
   to[i] = value;
 }
 template <class T>
-HD void WriteUnlessConst(const T*, int64_t, T) {}
+HD void WriteUnlessConst(const T*, int64_t, const T&) {}
 
-// Calls f with references to copies of p[i]... for each i of [0, n), and writes the copies back.
-template <class F, class... Ts>
-__global__ void UpdateKernel(F f, int64_t n, Ts*... p) {
-  const int64_t step = int64_t{gridDim.x} * blockDim.x;
-  const int64_t thread = int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
-  for (int64_t first = thread; first < n; first += kAhead * step) {
-    const auto update = [&](Ahead<Ts>... copies) {
+// Calls f with references to copies of p[i]... for i = first, first + step, ... below n, and writes
+// the copies back. It reads kItems items of each array before it writes any.
+template <int kItems, class F, class... Ts>
+HD void UpdateAhead(const F& f, int64_t first, int64_t step, int64_t n, Ts*... p) {
+  for (; first < n; first += kItems * step) {
+    const auto update = [&](Ahead<kItems, Ts>... copies) {
 #pragma unroll
-      for (int k = 0; k < kAhead; ++k) {
+      for (int k = 0; k < kItems; ++k) {
         const int64_t i = first + k * step;
         if (i >= n) continue;
         ((copies.x[k] = p[i]), ...);
         f(copies.x[k]...);
       }
 #pragma unroll
-      for (int k = 0; k < kAhead; ++k) {
+      for (int k = 0; k < kItems; ++k) {
         const int64_t i = first + k * step;
         if (i < n) (WriteUnlessConst(p, i, copies.x[k]), ...);
       }
     };
-    update(Ahead<Ts>()...);
+    update(Ahead<kItems, Ts>()...);
   }
+}
+
+template <class T>
+HD Four<T>* AsFours(T* array) {
+  return reinterpret_cast<Four<T>*>(array);
+}
+template <class T>
+HD const Four<T>* AsFours(const T* array) {
+  return reinterpret_cast<const Four<T>*>(array);
+}
+
+// Calls f with references to copies of p[i]... for each i of [0, n), and writes the copies back.
+// The first `fours` groups of four neighbours are read and written together, two groups at a time.
+template <class F, class... Ts>
+__global__ void UpdateKernel(F f, int64_t n, int64_t fours, Ts*... p) {
+  const int64_t step = int64_t{gridDim.x} * blockDim.x;
+  const int64_t thread = int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
+  const auto update_four = [&f](auto&... four) {
+#pragma unroll
+    for (int k = 0; k < 4; ++k) f(four.x[k]...);
+  };
+  UpdateAhead<2>(update_four, thread, step, fours, AsFours(p)...);
+  UpdateAhead<kAhead>(f, 4 * fours + thread, step, n, p...);
 }
 
 }  // namespace map_internal
@@ -274,9 +296,9 @@ void Update(const Device& device, F f, int64_t n, Ts*... p) {
 #ifdef TRAINER_DEVICE_CODE
   if (device.kind() == DeviceKind::kCuda) {
     if (n > 0) {
-      constexpr int kAhead = map_internal::kAhead;
-      Launch(device, map_internal::UpdateKernel<F, Ts...>,
-             map_internal::Blocks((n + kAhead - 1) / kAhead), map_internal::kBlock, f, n, p...);
+      const int64_t fours = map_internal::FoursOf(n, p...);
+      Launch(device, map_internal::UpdateKernel<F, Ts...>, map_internal::BlocksOfFours(n, fours),
+             map_internal::kBlock, f, n, fours, p...);
     }
     return;
   }
