@@ -30,11 +30,13 @@ SIXTEEN_BITS_OF_FOUR = {8: 8, 16: 2}
 
 
 def rule(divisions, instructions, inner_divisions, accesses):
-    """Returns the bounds of an update rule. All rules divide to find an element's position in a copy
-    of the weight in another order; some also divide by a root. A thread reads and writes four
-    neighbours of the weight, the gradient and each state."""
+    """Returns the bounds of an update rule. All rules divide twice before the loop, to prepare for
+    finding elements' positions in a copy of the weight in another order; some also divide by a
+    root. A thread reads and writes four neighbours of the weight, the gradient and each state, and
+    of a copy in the same order."""
     return (Bound("MultiTensorApplyKernel", 8, divisions, instructions, 80,
-                  most_inner_divisions=inner_divisions, least_wide={16: accesses}),)
+                  most_inner_divisions=inner_divisions, least_wide={16: accesses, 8: 2},
+                  least_packed=4),)
 
 
 BOUNDS = {
@@ -195,9 +197,13 @@ BOUNDS = {
         Bound("RowsKernel<trainer::SoftmaxGradientRow<", 64, 3, 710, least_overlap=4),
         Bound("RowOfThread<trainer::Softmax", 32, 9, 1070, least_overlap=2)),
     "src/backend/cuda/ops_copy.cc": (
-        Bound("ConvertFour<float, ..Float16>", 1, 0, 150, least_wide={16: 1, 8: 1}, least_packed=2),
-        Bound("ConvertFour<..Float16, float>", 1, 0, 150, least_wide={16: 1, 8: 1}),
-        Bound("ConvertFour<..Float16, ..Float16>", 1, 0, 150, least_wide={8: 2}, least_packed=2)),
+        # Some divide once to unroll the loop over unaligned elements.
+        Bound("SameNumber, ..Float16, float>", 2, 0, 130, least_overlap=2,
+              least_wide={16: 2, 8: 2}, least_packed=4),
+        Bound("SameNumber, float, ..Float16>", 2, 3, 365, least_overlap=2,
+              least_wide={16: 2, 8: 2}),
+        Bound("SameNumber, ..Float16, ..Float16>", 2, 0, 150, least_overlap=2,
+              least_wide={8: 4}, least_packed=4)),
     "src/backend/cuda/ops_sums.cc": (
         # Divides only to find the position of a block's chunk, here and below.
         Bound("LongSumsKernel<trainer::cuda::ProductTerms<", 8, 5, 720, least_overlap=8),
@@ -217,11 +223,15 @@ BOUNDS = {
         # Divides only to find a sum's channel.
         Bound("JoinSumsKernel<1>", 32, 3, 510, 40, least_overlap=6),
         Bound("JoinChunksKernel<trainer::cuda::AddChunks", 4, 0, 580, least_overlap=4)),
+    "src/backend/peak_benchmark.cc": (
+        # Two groups of four neighbours of each array.
+        Bound("UpdateKernel<trainer::AddHalf", 4, 0, 150, least_overlap=4, least_wide={16: 6}),),
     "src/layers/activation/dropout.cc": (
-        # A thread draws while it reads its four neighbours.
-        Bound("Blocks<1, float", 2, 0, 215, 40, least_overlap=2, least_wide={16: 2}),
-        Bound("Blocks<1, ..Float16", 2, 0, 215, 40, least_overlap=2, least_wide={8: 2},
-              least_packed=2)),
+        # A thread draws while it reads two groups of four neighbours; also reads the pass.
+        Bound("Drawn<trainer::KeepOrDrop<trainer::Same> >, float", 3, 0, 850, least_overlap=2,
+              least_wide={16: 4}),
+        Bound("Drawn<trainer::KeepOrDrop<trainer::Same> >, ..Float16", 3, 0, 770, 56,
+              least_overlap=2, least_wide={8: 4}, least_packed=4)),
     "src/layers/activation/prelu.cc": (
         Bound("NeighbourSumsKernel<trainer::SlopeTerm<", 8, 4, 800, least_overlap=2),
         Bound("LongSumsKernel<trainer::SlopeTerm<", 8, 6, 700, least_overlap=4),
@@ -317,7 +327,7 @@ BOUNDS = {
               least_wide={16: 6}),
         Bound("FourChannelsKernel<1, trainer::TimesFirst, ..Float16", 4, 1, 125, least_overlap=4,
               least_wide={16: 2, 8: 4}, least_packed=4),
-        Bound("FourChannelsKernel<1, trainer::PlusFirst, float", 4, 1, 110, 40, least_overlap=4,
+        Bound("FourChannelsKernel<1, trainer::PlusFirst, float", 4, 1, 115, 40, least_overlap=4,
               least_wide={16: 6}),
         Bound("FourChannelsKernel<1, trainer::PlusFirst, ..Float16", 4, 1, 125, 40,
               least_overlap=4, least_wide={16: 2, 8: 4}, least_packed=4),
@@ -372,19 +382,20 @@ BOUNDS = {
         Bound("segments_internal::SumChunksKernel<", 9, 5, 510, 40, least_overlap=4),
         Bound("segments_internal::SumSegmentKernel<", 16, 0, 320, 40, least_overlap=8)),
     "src/optim/lbfgs.cc": (
-        Bound("UpdateKernel<trainer::AddScaled", 8, 0, 100, least_overlap=8),
-        Bound("UpdateKernel<trainer::Subtract", 8, 0, 110, least_overlap=8)),
-    "src/optim/rules/adadelta.cc": rule(39, 1590, 8, 8),
-    "src/optim/rules/adagrad.cc": rule(39, 1590, 8, 6),
-    "src/optim/rules/adam.cc": rule(39, 1620, 8, 8),
-    "src/optim/rules/adamw.cc": rule(39, 1620, 8, 8),
-    "src/optim/rules/lars.cc": rule(27, 1390, 4, 6),
-    "src/optim/rules/nesterov.cc": rule(25, 1390, 4, 6),
-    "src/optim/rules/rmsprop.cc": rule(39, 1620, 8, 6),
-    "src/optim/rules/sag.cc": rule(25, 1390, 4, 6),
-    "src/optim/rules/sgd.cc": rule(25, 1390, 4, 6),
+        # A thread reads two groups of four neighbours of each array, here and below.
+        Bound("UpdateKernel<trainer::AddScaled", 4, 0, 155, least_overlap=4, least_wide={16: 6}),
+        Bound("UpdateKernel<trainer::Subtract", 4, 0, 170, least_overlap=4, least_wide={16: 6})),
+    "src/optim/rules/adadelta.cc": rule(17, 1230, 2, 9),
+    "src/optim/rules/adagrad.cc": rule(17, 1230, 2, 7),
+    "src/optim/rules/adam.cc": rule(17, 1230, 2, 9),
+    "src/optim/rules/adamw.cc": rule(17, 1230, 2, 9),
+    "src/optim/rules/lars.cc": rule(9, 1070, 0, 7),
+    "src/optim/rules/nesterov.cc": rule(7, 1070, 0, 7),
+    "src/optim/rules/rmsprop.cc": rule(17, 1230, 2, 7),
+    "src/optim/rules/sag.cc": rule(7, 1070, 0, 7),
+    "src/optim/rules/sgd.cc": rule(7, 1070, 0, 7),
     "src/optim/tree_accumulator.cc": (
-        Bound("UpdateKernel<trainer::AddBefore", 8, 0, 95, least_overlap=8),),
+        Bound("UpdateKernel<trainer::AddBefore", 4, 0, 150, least_overlap=4, least_wide={16: 6}),),
     "src/optim/value_clip.cc": (
         # A thread divides once to find the limit, and once to unroll the loop over unaligned
         # elements.

@@ -154,6 +154,9 @@ struct AddIndexed {
     return a + 2 * b + static_cast<float>(i % 7);
   }
 };
+struct AddHalf {
+  HD void operator()(float& to, const float& x) const { to += 0.5f * x; }
+};
 struct AddDrawn {
   HD float operator()(uint32_t word, float x) const { return x + UniformFloat(word); }
 };
@@ -164,12 +167,15 @@ TEST_F(AlignmentTest, MapsTakeTensorsAnywhere) {
   ExpectAlike([&](size_t gap) {
     const Array x(device(), shape, gap, 1), other(device(), shape, gap, 2);
     const Array y(device(), shape, gap, 3), drawn(device(), shape, gap, 4);
+    const Array sum(device(), shape, gap, 5);
     const OnDevice<uint32_t> pass(device(), std::vector<uint32_t>{3});
     MapIndexed(device(), AddIndexed{}, Tensor(y), ConstTensor(x), ConstTensor(other));
     MapIndexed(device(), AddIndexed{}, Tensor(x), ConstTensor(x), ConstTensor(other));
     MapRandom(device(), {5, 6}, pass.data(), AddDrawn{}, Tensor(drawn), ConstTensor(y));
+    const float* const read_only = y.f32();
+    Update(device(), AddHalf{}, shape.Count(), sum.f32(), read_only);
     std::vector<float> all;
-    for (const Array* array : {&x, &y, &drawn}) array->AddTo(&all);
+    for (const Array* array : {&x, &y, &drawn, &sum}) array->AddTo(&all);
     return all;
   });
 }

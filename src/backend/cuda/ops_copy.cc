@@ -173,24 +173,9 @@ void Transpose(const Device& device, const CopyDesc& desc, int row, int column, 
   });
 }
 
-// Converts group g of four neighbouring elements, or the rest of the array. The elements of each of
-// the first `fours` groups are read and written together.
-template <class In, class Out>
-struct ConvertFour {
-  const In* from;
-  Out* to;
-  int64_t count, fours;
-  HD void operator()(int64_t g) const {
-    if (g < fours) {
-      const map_internal::Four<In> read = map_internal::ReadFour(from, g);
-      map_internal::Four<float> values;
-      for (int k = 0; k < 4; ++k) values.x[k] = Load(read.x[k]);
-      return map_internal::WriteFour(values, to, g);
-    }
-    float values[4] = {};
-    for (int k = 0; k < 4 && 4 * g + k < count; ++k) values[k] = Load(from[4 * g + k]);
-    for (int k = 0; k < 4 && 4 * g + k < count; ++k) Store(to[4 * g + k], values[k]);
-  }
+// Rounds when the kernel stores what it returns.
+struct SameNumber {
+  HD float operator()(int64_t, float x) const { return x; }
 };
 
 }  // namespace
@@ -221,10 +206,7 @@ void Convert(const Device& device, const ConstTensor& from, const Tensor& to) {
     DispatchDtype(to.dtype, [&](auto out) {
       using In = typename decltype(in)::Type;
       using Out = typename decltype(out)::Type;
-      const int64_t count = to.Count();
-      const int64_t fours = map_internal::FoursOf(count, from.As<In>(), to.As<Out>());
-      Loops(device).ForEach((count + 3) / 4,
-                            ConvertFour<In, Out>{from.As<In>(), to.As<Out>(), count, fours});
+      map_internal::LaunchMap(device, SameNumber{}, to.Count(), to.As<Out>(), from.As<In>());
     });
   });
 }

@@ -1,15 +1,8 @@
 #include "conv/conv_layer.h"
-#include "trainer/backend/loops/map.h"
+#include "shared/broadcast.h"
 
 namespace trainer {
 namespace {
-
-// Returns y + the bias of element i's channel.
-struct AddBias {
-  const float* bias;
-  int64_t channels, inner;
-  HD float operator()(int64_t i, float y) const { return y + bias[i / inner % channels]; }
-};
 
 // The transpose of a convolution. It uses the ConvPrimitive of the convolution from the top to the
 // bottom: Forward is that convolution's data gradient, and Backward its forward pass. The primitive
@@ -32,6 +25,8 @@ class Deconvolution final : public ConvLayer {
     ctx.Param("weight", geometry.WeightShape(), param.weight_filler());
     if (param.bias_term()) ctx.Param("bias", {desc.in_channels}, param.bias_filler());
     SetupPairs(ctx, geometry, /*transposed=*/true);
+    MakeBroadcast(geometry.LayerShape(desc.InShape()), {desc.in_channels}, axis_,
+                  /*is_value=*/false, &channels_);
   }
 
   bool RecomputesAtCost() const override { return true; }
@@ -40,8 +35,7 @@ class Deconvolution final : public ConvLayer {
       const Tensor y = run.Output(i);
       conv_->BackwardData(run.Input(i), run.Param(0), y, run.Scratch());
       if (run.ParamOrNull(1) != nullptr) {
-        const Rows rows = AxisRows(y.shape, axis_);
-        MapIndexed(run.device(), AddBias{run.Param(1), rows.length, rows.inner}, y, y);
+        ScaleShift(run.device(), channels_, y, nullptr, run.Param(1), y);
       }
     }
   }
@@ -76,6 +70,8 @@ class Deconvolution final : public ConvLayer {
     spec_.Fail(Join("spatial axis ", i, " of the output would have the length ", full, " - 2 * ",
                     desc.pad[i], " of padding, less than 1; use less pad or a larger kernel"));
   }
+
+  Broadcast channels_;  // where the bias repeats in a top
 };
 
 const RegisterLayer<Deconvolution> kDeconvolution(

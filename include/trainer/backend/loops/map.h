@@ -46,6 +46,13 @@ __global__ void ForEachKernel(F f, int64_t n) {
 // cannot reorder them itself, because `out` may be one of the inputs.
 inline constexpr int kAhead = 4;
 
+// Returns how many blocks of threads a loop over n elements gets that takes two groups of four
+// neighbours at a time, or kAhead elements where there are no such groups.
+inline unsigned BlocksOfFours(int64_t n, int64_t fours) {
+  const int64_t share = fours > 0 ? 8 : kAhead;
+  return Blocks((n + share - 1) / share);
+}
+
 // Four neighbouring elements of an array, which a thread reads or writes in one access.
 template <class T>
 struct alignas(4 * sizeof(T)) Four {
@@ -122,6 +129,15 @@ __global__ void MapIndexedKernel(F functor, int64_t n, int64_t fours, T* out, co
   }
 }
 
+// Launches MapIndexedKernel, if there are elements. The arrays may have different types.
+template <class F, class T, class... Ts>
+void LaunchMap(const Device& device, F f, int64_t n, T* out, const Ts*... in) {
+  if (n == 0) return;
+  const int64_t fours = FoursOf(n, out, in...);
+  Launch(device, MapIndexedKernel<F, T, Ts...>, BlocksOfFours(n, fours), kBlock, f, n, fours, out,
+         in...);
+}
+
 // Calls store(i, value(i)) for i = first, first + step, ... below `end`. It computes kAhead values
 // before it stores them, so that their reads overlap.
 template <class F, class G>
@@ -141,40 +157,62 @@ HD void StoreAhead(int64_t first, int64_t step, int64_t end, const F& value, con
   }
 }
 
-// Elements of an array that a thread reads before it writes any.
-template <class T>
+// Items of an array that a thread reads before it writes any.
+template <int kItems, class T>
 struct Ahead {
-  std::remove_const_t<T> x[kAhead];
+  std::remove_const_t<T> x[kItems];
 };
 template <class T>
-HD void WriteUnlessConst(T* to, int64_t i, T value) {
+HD void WriteUnlessConst(T* to, int64_t i, const T& value) {
   to[i] = value;
 }
 template <class T>
-HD void WriteUnlessConst(const T*, int64_t, T) {}
+HD void WriteUnlessConst(const T*, int64_t, const T&) {}
 
-// Calls f with references to copies of p[i]... for each i of [0, n), and writes the copies back.
-template <class F, class... Ts>
-__global__ void UpdateKernel(F f, int64_t n, Ts*... p) {
-  const int64_t step = int64_t{gridDim.x} * blockDim.x;
-  const int64_t thread = int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
-  for (int64_t first = thread; first < n; first += kAhead * step) {
-    const auto update = [&](Ahead<Ts>... copies) {
+// Calls f with references to copies of p[i]... for i = first, first + step, ... below n, and writes
+// the copies back. It reads kItems items of each array before it writes any.
+template <int kItems, class F, class... Ts>
+HD void UpdateAhead(const F& f, int64_t first, int64_t step, int64_t n, Ts*... p) {
+  for (; first < n; first += kItems * step) {
+    const auto update = [&](Ahead<kItems, Ts>... copies) {
 #pragma unroll
-      for (int k = 0; k < kAhead; ++k) {
+      for (int k = 0; k < kItems; ++k) {
         const int64_t i = first + k * step;
         if (i >= n) continue;
         ((copies.x[k] = p[i]), ...);
         f(copies.x[k]...);
       }
 #pragma unroll
-      for (int k = 0; k < kAhead; ++k) {
+      for (int k = 0; k < kItems; ++k) {
         const int64_t i = first + k * step;
         if (i < n) (WriteUnlessConst(p, i, copies.x[k]), ...);
       }
     };
-    update(Ahead<Ts>()...);
+    update(Ahead<kItems, Ts>()...);
   }
+}
+
+template <class T>
+HD Four<T>* AsFours(T* array) {
+  return reinterpret_cast<Four<T>*>(array);
+}
+template <class T>
+HD const Four<T>* AsFours(const T* array) {
+  return reinterpret_cast<const Four<T>*>(array);
+}
+
+// Calls f with references to copies of p[i]... for each i of [0, n), and writes the copies back.
+// The first `fours` groups of four neighbours are read and written together, two groups at a time.
+template <class F, class... Ts>
+__global__ void UpdateKernel(F f, int64_t n, int64_t fours, Ts*... p) {
+  const int64_t step = int64_t{gridDim.x} * blockDim.x;
+  const int64_t thread = int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
+  const auto update_four = [&f](auto&... four) {
+#pragma unroll
+    for (int k = 0; k < 4; ++k) f(four.x[k]...);
+  };
+  UpdateAhead<2>(update_four, thread, step, fours, AsFours(p)...);
+  UpdateAhead<kAhead>(f, 4 * fours + thread, step, n, p...);
 }
 
 }  // namespace map_internal
@@ -211,14 +249,7 @@ void MapIndexed(const Device& device, F f, const Tensor& out, const Ins&... ins)
     auto run = [&]<class... Ts>(T* to, const Ts*... in) {
 #ifdef TRAINER_DEVICE_CODE
       if (device.kind() == DeviceKind::kCuda) {
-        if (n > 0) {
-          const int64_t fours = map_internal::FoursOf(n, to, in...);
-          const int64_t share = fours > 0 ? 8 : map_internal::kAhead;  // elements of a thread
-          Launch(device, map_internal::MapIndexedKernel<F, T, Ts...>,
-                 map_internal::Blocks((n + share - 1) / share), map_internal::kBlock, f, n, fours,
-                 to, in...);
-        }
-        return;
+        return map_internal::LaunchMap(device, f, n, to, in...);
       }
 #endif
       (void)device;
@@ -265,9 +296,9 @@ void Update(const Device& device, F f, int64_t n, Ts*... p) {
 #ifdef TRAINER_DEVICE_CODE
   if (device.kind() == DeviceKind::kCuda) {
     if (n > 0) {
-      constexpr int kAhead = map_internal::kAhead;
-      Launch(device, map_internal::UpdateKernel<F, Ts...>,
-             map_internal::Blocks((n + kAhead - 1) / kAhead), map_internal::kBlock, f, n, p...);
+      const int64_t fours = map_internal::FoursOf(n, p...);
+      Launch(device, map_internal::UpdateKernel<F, Ts...>, map_internal::BlocksOfFours(n, fours),
+             map_internal::kBlock, f, n, fours, p...);
     }
     return;
   }

@@ -9,8 +9,8 @@ namespace trainer {
 
 namespace map_random_internal {
 
-// Generates kBlocks blocks of four random words and processes the 4 * kBlocks elements that use
-// them.
+// Generates kBlocks blocks of four random words, one for each lane of a vector of a CPU, and
+// processes the 4 * kBlocks elements that use them.
 template <int kBlocks, class T, class F>
 struct Blocks {
   PhiloxKey key;
@@ -18,21 +18,9 @@ struct Blocks {
   F f;
   const T* x;
   T* y;
-  int64_t fours = 0;  // x and y are aligned for so many groups of four elements
 
   // Processes elements [run, run + 1) * 4 * kBlocks.
   HD void operator()(int64_t run) const {
-#ifdef TRAINER_DEVICE_CODE
-    if constexpr (kBlocks == 1) {
-      if (run < fours) {  // reads before it draws, so that it draws while it waits
-        const map_internal::Four<T> read = map_internal::ReadFour(x, run);
-        const Philox4 words = PhiloxBlock(key, *pass, static_cast<uint64_t>(run));
-        map_internal::Four<float> drawn;
-        for (int k = 0; k < 4; ++k) drawn.x[k] = f(words.x[k], Load(read.x[k]));
-        return map_internal::WriteFour(drawn, y, run);
-      }
-    }
-#endif
     uint32_t words[4 * kBlocks];
     const uint32_t now = *pass;
     for (int b = 0; b < kBlocks; ++b) {
@@ -44,7 +32,7 @@ struct Blocks {
   }
 };
 
-// Processes the elements after the last whole run.
+// Processes the elements after the last whole run of a CPU.
 template <class T, class F>
 struct Tail {
   PhiloxKey key;
@@ -61,8 +49,21 @@ struct Tail {
   }
 };
 
-// Blocks of four random words per run on the CPU: one block for each lane of a vector.
 inline constexpr int kCpuBlocks = 16;
+
+// Returns f(word i, x) on a GPU, whose compiler sees that four neighbours share a block of words.
+template <class F>
+struct Drawn {
+  PhiloxKey key;
+  F f;
+  const uint32_t* pass_memory;
+  uint32_t pass = 0;
+
+  HD Drawn Prepared() const { return {key, f, pass_memory, *pass_memory}; }
+  HD float operator()(int64_t i, float x) const {
+    return f(PhiloxWord(key, pass, static_cast<uint64_t>(i)), x);
+  }
+};
 
 }  // namespace map_random_internal
 
@@ -77,26 +78,21 @@ void MapRandom(const Device& device, const PhiloxKey& key, const uint32_t* pass,
     const int64_t n = x.Count();
     const T* const from = x.As<T>();
     T* const to = y.As<T>();
-    int64_t done = 0;
 #ifdef TRAINER_DEVICE_CODE
-    if (device.kind() == DeviceKind::kCuda && n >= 4) {
-      using Four = map_random_internal::Blocks<1, T, F>;
-      Launch(device, map_internal::ForEachKernel<Four>, map_internal::Blocks(n / 4),
-             map_internal::kBlock, Four{key, pass, f, from, to, map_internal::FoursOf(n, from, to)},
-             n / 4);
-      done = n / 4 * 4;
+    if (device.kind() == DeviceKind::kCuda) {
+      using Drawn = map_random_internal::Drawn<F>;
+      return map_internal::LaunchMap(device, Drawn{key, f, pass}, n, to, from);
     }
 #endif
     if constexpr (kHasCpuLoop<T>) {
-      if (device.kind() == DeviceKind::kCpu) {
-        constexpr int kBlocks = map_random_internal::kCpuBlocks;
-        const int64_t runs = n / (4 * kBlocks);
-        ParallelFor(runs, map_random_internal::Blocks<kBlocks, T, F>{key, pass, f, from, to},
-                    MinChunk(16 * kBlocks));
-        done = runs * 4 * kBlocks;
-      }
+      constexpr int kBlocks = map_random_internal::kCpuBlocks;
+      const int64_t runs = n / (4 * kBlocks), done = runs * 4 * kBlocks;
+      ParallelFor(runs, map_random_internal::Blocks<kBlocks, T, F>{key, pass, f, from, to},
+                  MinChunk(16 * kBlocks));
+      ParallelFor(n - done, map_random_internal::Tail<T, F>{key, pass, f, from, to, done});
+    } else {
+      RefuseF16();
     }
-    ForEach(device, n - done, map_random_internal::Tail<T, F>{key, pass, f, from, to, done});
   });
 }
 

@@ -15,18 +15,43 @@ namespace segments_internal {
 #ifdef TRAINER_DEVICE_CODE
 using Four = map_internal::Four<float>;
 
-// Writes the new value of element i of a weight to its packed copy.
-__device__ inline void StoreCopy(const PackedWeight& copy, int64_t i, float value) {
-  const int64_t at = copy.form.PackedIndex(i);
-  switch (copy.form.dtype) {
-    case DType::kF32:
-      return Store(static_cast<float*>(copy.to)[at], value);
-    case DType::kBF16:
-      return Store(static_cast<BFloat16*>(copy.to)[at], value);
-    case DType::kF16:
-      return Store(static_cast<Float16*>(copy.to)[at], value);
+// The packed copy of a weight, if it has one, prepared for the elements of a thread.
+class PreparedCopy {
+ public:
+  PreparedCopy() = default;
+  __device__ explicit PreparedCopy(const PackedWeight& copy)
+      : to_(copy.to), dtype_(copy.form.dtype), order_(copy.form) {}
+
+  // Writes the new value of element i of the weight, or of elements i to i + 3.
+  template <class Values>
+  __device__ void Put(int64_t i, const Values& values) const {
+    if (to_ == nullptr) return;
+    switch (dtype_) {
+      case DType::kF32:
+        return PutIn(static_cast<float*>(to_), i, values);
+      case DType::kBF16:
+        return PutIn(static_cast<BFloat16*>(to_), i, values);
+      case DType::kF16:
+        return PutIn(static_cast<Float16*>(to_), i, values);
+    }
   }
-}
+
+ private:
+  template <class T>
+  __device__ void PutIn(T* array, int64_t i, float value) const {
+    Store(array[order_.PackedIndex(i)], value);
+  }
+  template <class T>
+  __device__ void PutIn(T* array, int64_t i, const Four& values) const {
+    if (order_.IsSame()) return map_internal::WriteFour(values, array, i / 4);
+#pragma unroll
+    for (int k = 0; k < 4; ++k) PutIn(array, i + k, values.x[k]);
+  }
+
+  void* to_ = nullptr;
+  DType dtype_ = DType::kF32;
+  PackedOrder order_;
+};
 
 // Calls step with references to element k of each array.
 template <int kArrays, class Step, size_t... A>
@@ -43,8 +68,8 @@ __global__ void __launch_bounds__(map_internal::kBlock, 3)
                            const PackedWeight* copies) {
   constexpr std::make_index_sequence<kArrays> kAll;
   const TensorChunk chunk = chunks[blockIdx.x];
-  const PackedWeight* const copy =
-      copies == nullptr || copies[chunk.segment].to == nullptr ? nullptr : copies + chunk.segment;
+  PreparedCopy copy;
+  if (copies != nullptr) copy = PreparedCopy(copies[chunk.segment]);
   float* array[kArrays];
 #pragma unroll
   for (int a = 0; a < kArrays; ++a) array[a] = list[chunk.segment].array[a];
@@ -59,7 +84,7 @@ __global__ void __launch_bounds__(map_internal::kBlock, 3)
       for (int k = 0; k < 4; ++k) CallStep(step, values, k, kAll);
 #pragma unroll
       for (int a = 0; a < kArrays; ++a) *reinterpret_cast<Four*>(array[a] + i) = values[a];
-      for (int k = 0; k < 4 && copy != nullptr; ++k) StoreCopy(*copy, i + k, values[0].x[k]);
+      copy.Put(i, values[0]);
       continue;
     }
     for (int k = 0; k < count; ++k) {
@@ -68,7 +93,7 @@ __global__ void __launch_bounds__(map_internal::kBlock, 3)
       CallStep(step, values, 0, kAll);
 #pragma unroll
       for (int a = 0; a < kArrays; ++a) array[a][i + k] = values[a].x[0];
-      if (copy != nullptr) StoreCopy(*copy, i + k, values[0].x[0]);
+      copy.Put(i + k, values[0].x[0]);
     }
   }
 }
@@ -130,17 +155,18 @@ void UpdateOnCpu(const TensorTuple& segment, const Step& step, std::index_sequen
 // Writes element i of a weight to its packed copy.
 template <class T>
 struct PutCopy {
-  PackedLayout form;
+  PackedOrder order;
   const float* from;
   T* to;
-  HD void operator()(int64_t i) const { Store(to[form.PackedIndex(i)], from[i]); }
+  HD void operator()(int64_t i) const { Store(to[order.PackedIndex(i)], from[i]); }
 };
 
 // Writes the first array of a segment to its packed copy.
 inline void CopyOnCpu(const TensorTuple& segment, const PackedWeight& copy) {
   DispatchCpuDtype(copy.form.dtype, [&](auto tag) {
     using T = typename decltype(tag)::Type;
-    ParallelFor(segment.count, PutCopy<T>{copy.form, segment.array[0], static_cast<T*>(copy.to)});
+    ParallelFor(segment.count,
+                PutCopy<T>{PackedOrder(copy.form), segment.array[0], static_cast<T*>(copy.to)});
   });
 }
 

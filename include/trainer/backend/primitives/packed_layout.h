@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "trainer/base/host_device.h"
+#include "trainer/base/divider.h"
 #include "trainer/tensor/dtype.h"
 
 namespace trainer {
@@ -14,14 +14,27 @@ struct PackedLayout {
   int64_t rows = 0, a = 1, b = 1;
 
   int64_t Count() const { return rows * a * b; }
+  bool operator==(const PackedLayout&) const = default;
+};
+
+// Where a layout puts the elements of an array, prepared for many of them.
+class PackedOrder {
+ public:
+  PackedOrder() = default;
+  HD explicit PackedOrder(const PackedLayout& layout)
+      : a_(static_cast<uint32_t>(layout.a)), b_(static_cast<uint32_t>(layout.b)) {}
+
+  // Returns whether elements keep their order.
+  HD bool IsSame() const { return a_.by() == 1 || b_.by() == 1; }
   // Returns the index in the packed copy of element i of the array.
   HD int64_t PackedIndex(int64_t i) const {
-    const auto at = static_cast<uint32_t>(i), first = static_cast<uint32_t>(a),
-               second = static_cast<uint32_t>(b);
-    const uint32_t rest = at / second;
-    return (rest / first * second + at % second) * first + rest % first;
+    const auto at = static_cast<uint32_t>(i);
+    const uint32_t rest = b_.Quotient(at), row = a_.Quotient(rest);
+    return (row * b_.by() + at - rest * b_.by()) * a_.by() + rest - row * a_.by();
   }
-  bool operator==(const PackedLayout&) const = default;
+
+ private:
+  Divider a_, b_;
 };
 
 }  // namespace trainer

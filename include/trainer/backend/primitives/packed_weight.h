@@ -9,7 +9,8 @@
 
 namespace trainer {
 
-// A copy that an update of the weights writes too; without `to` there is none.
+// A copy that an update of the weights writes too; without `to` there is none. It must be aligned
+// to 16 bytes.
 struct PackedWeight {
   void* to = nullptr;
   PackedLayout form;
