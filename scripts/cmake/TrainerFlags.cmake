@@ -84,6 +84,13 @@ if(TRAINER_CUDA STREQUAL "AUTO")
     # scripts/common.sh prints lines that begin so.
     message(NOTICE "trainer: no code for GPUs, because this machine has none; to include it for other "
                    "machines, configure with -DTRAINER_CUDA=ON")
+  else()
+    find_program(TRAINER_NVIDIA_SMI nvidia-smi)
+    if(TRAINER_NVIDIA_SMI OR EXISTS /dev/nvidiactl)
+      message(NOTICE "trainer: no code for this machine's GPU, because nvcc was not found; install the "
+                     "CUDA toolkit or name its nvcc with -DCMAKE_CUDA_COMPILER=NVCC, and configure "
+                     "with -DTRAINER_CUDA=ON")
+    endif()
   endif()
 endif()
 if(NOT TRAINER_CUDA_MODE MATCHES "^(ON|OFF|EMULATED)$")

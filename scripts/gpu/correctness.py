@@ -144,16 +144,23 @@ def run_shard(bundle, program, shard, timeout):
     return out.read_text(encoding="utf-8", errors="replace"), code
 
 
+def said(text, test):
+    """Returns what a test that failed or was skipped printed, on one line."""
+    own = text.split(f"[ RUN      ] {test}\n", 1)[-1]
+    end = re.search(r"^\[ +(?:FAILED|SKIPPED) +\]", own, re.MULTILINE)
+    return " ".join(own[:end.start()].split())
+
+
 def count_tests(result, name, text, code):
-    """Counts the finished tests, even if the program did not finish."""
+    """Counts the finished tests, even if the program did not finish. Returns {reason: the tests
+    that were skipped for it}."""
     told = dict((test, verdict) for verdict, test in ENDED.findall(text))
     count = {verdict: sum(found == verdict for found in told.values())
              for verdict in ("OK", "FAILED", "SKIPPED")}
     result.count(count["OK"], count["FAILED"], count["SKIPPED"])
     failed = [test for test, verdict in told.items() if verdict == "FAILED"]
     for test in failed[:REASONS]:
-        why = text.split(f"[ RUN      ] {test}\n", 1)[-1].split("\n[  FAILED  ]", 1)[0]
-        result.note(f"{test}: {' '.join(why.split())[:300]}")
+        result.note(f"{test}: {said(text, test)[:300]}")
     if more := failed[REASONS:]:
         result.note(f"{name}: {len(more)} more failed: " + ", ".join(f"'{test}'" for test in more))
     running = " ".join(re.findall(r"^\[ RUN +\] (\S+)", text, re.MULTILINE)[-1:])
@@ -162,10 +169,17 @@ def count_tests(result, name, text, code):
     elif code not in (0, 1) or not told:
         last = " ".join(text.split("\n")[-4:]).strip()[-300:]
         result.fail(f"{name} ended with {code} in {running}: {last}")
+    skipped = {}
+    for test in (test for test, verdict in told.items() if verdict == "SKIPPED"):
+        skipped.setdefault(said(text, test).rpartition(": Skipped ")[2], []).append(test)
+    result.detail(f"{name}, skipped", skipped)
+    return skipped
 
 
 def device_tests(bundle, result, seconds):
-    """Runs the tests of the backend, the layers, optim, net and the solver on the GPU."""
+    """Runs the tests of the backend, the layers, optim, net and the solver on the GPU. Tests that
+    only a CPU can run are expected to be skipped, so only the details name them."""
+    skipped = {}
     end = time.monotonic() + seconds
     shards = [(program, i) for i in range(max(SHARDS.values())) for program in TESTS
               if i < SHARDS.get(program, 1) and (bundle.root / "tests" / program).exists()]
@@ -174,7 +188,11 @@ def device_tests(bundle, result, seconds):
                                shard): shard for shard in shards}
         for done in concurrent.futures.as_completed(waiting):
             program, shard = waiting[done]
-            count_tests(result, f"{program} {shard}", *done.result())
+            for why, tests in count_tests(result, f"{program} {shard}", *done.result()).items():
+                skipped.setdefault(why, []).extend(tests)
+    for why, tests in skipped.items():  # after all failures
+        if not why.startswith("about the CPU alone"):
+            result.note(f"skipped, {why}: " + ", ".join(f"'{test}'" for test in tests))
 
 
 def sanitizer_flags(help_text):

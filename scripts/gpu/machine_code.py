@@ -19,8 +19,10 @@ import sys
 import tempfile
 
 import sass
-from machine_code_bounds import BOUNDS
+from machine_code_bounds import BACKEND_BOUNDS
+from machine_code_layer_bounds import LAYER_BOUNDS
 
+BOUNDS = BACKEND_BOUNDS | LAYER_BOUNDS
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SKIPPED = 77
 TOOLS = ("nvcc", "cuobjdump", "nvdisasm")

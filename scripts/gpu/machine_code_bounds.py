@@ -1,5 +1,5 @@
-"""The bounds of machine_code.py: for each file, what its kernels may need at most or must do at
-least. Both architectures must keep them, so an upper bound is the larger of two counts."""
+"""The bounds of machine_code.py for the kernels of the backend: what they may need at most or must
+do at least; machine_code_layer_bounds.py has those of layers and update rules. Both architectures must keep them, so an upper bound is the larger of two counts."""
 
 import dataclasses
 import re
@@ -28,18 +28,7 @@ class Bound:
 # Four channels of four pixels of a tensor in 16 bits; numbers per channel are floats.
 SIXTEEN_BITS_OF_FOUR = {8: 8, 16: 2}
 
-
-def rule(divisions, instructions, inner_divisions, accesses):
-    """Returns the bounds of an update rule. All rules divide twice before the loop, to prepare for
-    finding elements' positions in a copy of the weight in another order; some also divide by a
-    root. A thread reads and writes four neighbours of the weight, the gradient and each state, and
-    of a copy in the same order."""
-    return (Bound("MultiTensorApplyKernel", 8, divisions, instructions, 80,
-                  most_inner_divisions=inner_divisions, least_wide={16: accesses, 8: 2},
-                  least_packed=4),)
-
-
-BOUNDS = {
+BACKEND_BOUNDS = {
     "src/backend/cuda/kernels/attention.cc": (
         # Divides only to find a block's tile and, at the end, a row by its sum. A thread keeps 16
         # scores and up to 64 sums in registers, so few blocks fit a multiprocessor.
@@ -85,28 +74,28 @@ BOUNDS = {
               least_wide={16: 10}),
         Bound("MapPixelsKernel<4, ..Float16, trainer::Normalize<", 10, 0, 270, least_overlap=8,
               least_wide=SIXTEEN_BITS_OF_FOUR, least_packed=8),
-        Bound("SumChunksKernel<4, trainer::GradientSums<trainer::MaskedByInput<float", 20, 12, 950,
-              96, most_inner_divisions=1, least_overlap=8, least_wide={16: 18}),
-        Bound("SumChunksKernel<4, trainer::GradientSums<trainer::MaskedByInput<..Float16", 20, 12,
-              950, 96, most_inner_divisions=1, least_overlap=8, least_wide={8: 14}),
-        Bound("SumChunksKernel<4, trainer::GradientSums<trainer::MaskedByOutput<float", 15, 12, 810,
-              112, most_inner_divisions=1, least_overlap=12, least_wide={16: 14}),
-        Bound("SumChunksKernel<4, trainer::GradientSums<trainer::MaskedByOutput<..Float16", 15, 12,
-              890, 96, most_inner_divisions=1, least_overlap=12, least_wide={8: 12}),
-        Bound("SumChunksKernel<4, trainer::GradientSums<trainer::PlainGradient<float", 9, 12, 760,
-              88, most_inner_divisions=1, least_overlap=8, least_wide={16: 8}),
-        Bound("SumChunksKernel<4, trainer::GradientSums<trainer::PlainGradient<..Float16", 9, 12,
-              820, 80, most_inner_divisions=1, least_overlap=8, least_wide={8: 8}),
+        Bound("SumChunksKernel<4, trainer::GradientSums<trainer::MaskedByInput<float", 20, 5, 730,
+              96, least_overlap=8, least_wide={16: 18}),
+        Bound("SumChunksKernel<4, trainer::GradientSums<trainer::MaskedByInput<..Float16", 20, 5,
+              790, 96, least_overlap=8, least_wide={8: 14}),
+        Bound("SumChunksKernel<4, trainer::GradientSums<trainer::MaskedByOutput<float", 15, 5, 810,
+              112, least_overlap=12, least_wide={16: 14}),
+        Bound("SumChunksKernel<4, trainer::GradientSums<trainer::MaskedByOutput<..Float16", 15, 5,
+              890, 96, least_overlap=12, least_wide={8: 12}),
+        Bound("SumChunksKernel<4, trainer::GradientSums<trainer::PlainGradient<float", 9, 5, 760,
+              88, least_overlap=8, least_wide={16: 8}),
+        Bound("SumChunksKernel<4, trainer::GradientSums<trainer::PlainGradient<..Float16", 9, 5,
+              820, 80, least_overlap=8, least_wide={8: 8}),
         # Also writes g.
-        Bound("SumChunksKernel<4, trainer::GradientSums<trainer::WrittenThrough<float", 10, 12, 820,
-              108, most_inner_divisions=1, least_overlap=8, least_wide={16: 14}),
-        Bound("SumChunksKernel<4, trainer::GradientSums<trainer::WrittenThrough<..Float16", 10, 12,
-              950, 96, most_inner_divisions=1, least_overlap=8, least_wide={8: 12},
-              least_packed=8),
-        Bound("SumChunksKernel<4, trainer::Deviations<float", 6, 10, 710, most_inner_divisions=1,
-              least_overlap=4, least_wide={16: 5}),
-        Bound("SumChunksKernel<4, trainer::Deviations<..Float16", 6, 10, 760,
-              most_inner_divisions=1, least_overlap=4, least_wide={8: 5}),
+        Bound("SumChunksKernel<4, trainer::GradientSums<trainer::WrittenThrough<float", 10, 5, 820,
+              108, least_overlap=8, least_wide={16: 14}),
+        # Also writes g.
+        Bound("SumChunksKernel<4, trainer::GradientSums<trainer::WrittenThrough<..Float16", 10, 5,
+              790, 96, least_overlap=8, least_wide={8: 12}, least_packed=8),
+        Bound("SumChunksKernel<4, trainer::Deviations<float", 6, 5, 550, least_overlap=4,
+              least_wide={16: 5}),
+        Bound("SumChunksKernel<4, trainer::Deviations<..Float16", 6, 5, 600, least_overlap=4,
+              least_wide={8: 5}),
         # For a tensor (N, C, L), a thread divides only to find its first pixel and its chunk.
         Bound("MapPixelsKernel<..WithoutChunk<", 4, 3, 740, least_overlap=4),
         Bound("MapPixelsKernel<..WithoutChunk<trainer::Normalize<", 7, 3, 580, least_overlap=7),
@@ -209,195 +198,20 @@ BOUNDS = {
         Bound("LongSumsKernel<trainer::cuda::ProductTerms<", 8, 5, 720, least_overlap=8),
         Bound("NeighbourSumsKernel<trainer::cuda::ProductTerms<", 8, 3, 810, least_overlap=4),
         # Four channels of four pixels, from two arrays.
-        Bound("SumChunksKernel<4, trainer::cuda::Product<float", 12, 10, 740, 80,
-              most_inner_divisions=1, least_overlap=8, least_wide={16: 8}),
-        Bound("SumChunksKernel<4, trainer::cuda::Product<..Float16", 12, 10, 860,
-              most_inner_divisions=1, least_overlap=8, least_wide={8: 8}),
-        Bound("SumChunksKernel<1, trainer::cuda::Product<", 12, 10, 750, most_inner_divisions=1,
-              least_overlap=8),
+        Bound("SumChunksKernel<4, trainer::cuda::Product<float", 12, 5, 590, 80, least_overlap=8,
+              least_wide={16: 8}),
+        Bound("SumChunksKernel<4, trainer::cuda::Product<..Float16", 12, 5, 710, least_overlap=8,
+              least_wide={8: 8}),
+        Bound("SumChunksKernel<1, trainer::cuda::Product<", 12, 5, 590, least_overlap=8),
         # Also writes what it sums.
-        Bound("SumChunksKernel<4, trainer::cuda::MaskedThrough<float", 8, 10, 720, 90,
-              most_inner_divisions=1, least_overlap=8, least_wide={16: 12}),
-        Bound("SumChunksKernel<4, trainer::cuda::MaskedThrough<..Float16", 8, 10, 810, 80,
-              most_inner_divisions=1, least_overlap=8, least_wide={8: 12}, least_packed=8),
+        Bound("SumChunksKernel<4, trainer::cuda::MaskedThrough<float", 8, 5, 560, 90,
+              least_overlap=8, least_wide={16: 12}),
+        Bound("SumChunksKernel<4, trainer::cuda::MaskedThrough<..Float16", 8, 5, 660, 80,
+              least_overlap=8, least_wide={8: 12}, least_packed=8),
         # Divides only to find a sum's channel.
         Bound("JoinSumsKernel<1>", 32, 3, 510, 40, least_overlap=6),
         Bound("JoinChunksKernel<trainer::cuda::AddChunks", 4, 0, 580, least_overlap=4)),
     "src/backend/peak_benchmark.cc": (
         # Two groups of four neighbours of each array.
         Bound("UpdateKernel<trainer::AddHalf", 4, 0, 150, least_overlap=4, least_wide={16: 6}),),
-    "src/layers/activation/dropout.cc": (
-        # A thread draws while it reads two groups of four neighbours; also reads the pass.
-        Bound("Drawn<trainer::KeepOrDrop<trainer::Same> >, float", 3, 0, 850, least_overlap=2,
-              least_wide={16: 4}),
-        Bound("Drawn<trainer::KeepOrDrop<trainer::Same> >, ..Float16", 3, 0, 770, 56,
-              least_overlap=2, least_wide={8: 4}, least_packed=4)),
-    "src/layers/activation/prelu.cc": (
-        Bound("NeighbourSumsKernel<trainer::SlopeTerm<", 8, 4, 800, least_overlap=2),
-        Bound("LongSumsKernel<trainer::SlopeTerm<", 8, 6, 700, least_overlap=4),
-        # A thread divides once to find its first channel, here and in broadcast.cc.
-        Bound("FourChannelsKernel<1, trainer::PReluForward, float", 4, 1, 130, least_overlap=4,
-              least_wide={16: 6}),
-        Bound("FourChannelsKernel<1, trainer::PReluForward, ..Float16", 4, 1, 130, least_overlap=4,
-              least_wide={16: 2, 8: 4}, least_packed=4),
-        Bound("FourChannelsKernel<1, trainer::PReluBackward, float", 6, 1, 140, least_overlap=4,
-              least_wide={16: 8}),
-        Bound("FourChannelsKernel<1, trainer::PReluBackward, ..Float16", 6, 1, 155,
-              least_overlap=3, least_wide={16: 2, 8: 6}, least_packed=4),
-        Bound("RepeatedKernel<1, 2, trainer::PReluForward", 8, 2, 235, least_overlap=4),
-        Bound("RepeatedKernel<1, 2, trainer::PReluBackward", 12, 2, 255, least_overlap=8)),
-    "src/layers/activation/relu.cc": (
-        # In f32 a thread divides once to unroll the loop over unaligned elements. In 16 bits one
-        # instruction rounds two numbers.
-        Bound("WithoutIndex<trainer::Rectify>, float", 2, 3, 360, least_overlap=2,
-              least_wide={16: 4}),
-        Bound("WithoutIndex<trainer::Rectify>, ..Float16", 2, 0, 165, least_overlap=2,
-              least_wide={8: 4}, least_packed=4),
-        Bound("WithoutIndex<trainer::ReluForward>, ..Float16", 2, 0, 205, least_overlap=2,
-              least_wide={8: 4}, least_packed=4),
-        Bound("WithoutIndex<trainer::ReluForward>, float", 2, 3, 440, least_overlap=2,
-              least_wide={16: 4}),
-        Bound("WithoutIndex<trainer::ReluBackward>, float", 4, 3, 830, least_overlap=4,
-              least_wide={16: 6}),
-        # With a fused Dropout, a thread draws while it reads its four neighbours.
-        Bound("Blocks<1, float, trainer::KeepOrDrop<trainer::Rectify", 2, 0, 215, 40,
-              least_overlap=2, least_wide={16: 2}),
-        Bound("Blocks<1, ..Float16, trainer::KeepOrDrop<trainer::Rectify", 2, 0, 225, 40,
-              least_overlap=2, least_wide={8: 2}, least_packed=2),
-        Bound("WithoutIndex<trainer::DroppedBackward>, float", 4, 3, 515, least_overlap=4,
-              least_wide={16: 6}),
-        Bound("WithoutIndex<trainer::DroppedBackward>, ..Float16", 4, 0, 255, least_overlap=4,
-              least_wide={8: 6}, least_packed=4),
-        Bound("WithoutIndex<trainer::ReluBackward>, ..Float16", 4, 0, 470, least_overlap=4,
-              least_wide={8: 6}, least_packed=4)),
-    "src/layers/conv/embed.cc": (
-        # Divides only for images. A thread adds the rows of one index only.
-        Bound("AddSortedRowsKernel<trainer::VectorGradients", 8, 18, 830,
-              most_inner_divisions=16, least_overlap=4),
-        Bound("NeighbourSumsKernel<..TermOfRow<trainer::VectorGradients", 16, 21, 960,
-              most_inner_divisions=16, least_overlap=8),
-        Bound("ForEachKernel<trainer::index_add_internal::MakeKeys<", 1, 26, 1200, 40,
-              most_inner_divisions=16),
-        # Reads eight sorted runs of keys.
-        Bound("ForEachKernel<trainer::index_add_internal::MergeRuns", 1, 0, 240,
-              least_wide={8: 10})),
-    "src/layers/detection/ps_roi_pooling.cc": (
-        # Divides for a cell's bounds and its mean, and once for a pixel's position in all cells.
-        Bound("RowsKernel<trainer::AddToPixels", 8, 26, 990),),
-    "src/layers/detection/roi_pooling.cc": (
-        Bound("RowsKernel<trainer::AddToWinners", 8, 18, 880),),
-    "src/layers/shape/eltwise.cc": (
-        # In f32 a thread divides once to unroll the loop over unaligned elements, here and below.
-        Bound("WithoutIndex<trainer::Weigh..>, float", 4, 3, 500, 40, least_overlap=4,
-              least_wide={16: 6}),
-        Bound("WithoutIndex<trainer::Weigh..>, ..Float16", 4, 0, 250, 40, least_overlap=4,
-              least_wide={8: 6}, least_packed=4),
-        Bound("WithoutIndex<..>, float, float, float>", 4, 3, 515, 40, least_overlap=4,
-              least_wide={16: 6}),
-        Bound("WithoutIndex<trainer::ScaleWherePositive>, ..Float16", 4, 0, 255, 40,
-              least_overlap=4, least_wide={8: 6}, least_packed=4),
-        Bound("WithoutIndex<trainer::AddScaled>, ..Float16", 4, 0, 225, 40, least_overlap=4,
-              least_wide={8: 6}, least_packed=4),
-        Bound("Equal>, float", 6, 3, 530, 40, least_overlap=3, least_wide={16: 8}),
-        Bound("Equal>, ..Float16", 6, 0, 280, 40, least_overlap=6, least_wide={8: 8},
-              least_packed=4),
-        Bound("WithoutIndex<trainer::ScaleByCoefficient>, float", 2, 3, 385, 40, least_overlap=2,
-              least_wide={16: 4}),
-        Bound("WithoutIndex<trainer::ScaleByCoefficient>, ..Float16", 2, 0, 175, 40,
-              least_overlap=2, least_wide={8: 4}, least_packed=4),
-        # Divides two groups of four elements by the input.
-        Bound("WithoutIndex<trainer::Quotient>", 6, 44, 920, 48, most_inner_divisions=16,
-              least_overlap=3)),
-    "src/layers/shape/split.cc": (
-        Bound("WithoutIndex<trainer::Add>, float", 4, 3, 610, 48, least_overlap=3,
-              least_wide={16: 6}),
-        Bound("WithoutIndex<trainer::Add>, ..Float16", 4, 0, 330, 40, least_overlap=4,
-              least_wide={8: 6}, least_packed=4)),
-    "src/layers/shared/broadcast.cc": (
-        # Also divides to find a small element's position, once for all its repetitions.
-        Bound("LongSumsKernel<trainer::RepetitionTerms<", 8, 10, 750, most_inner_divisions=4,
-              least_overlap=4),
-        Bound("NeighbourSumsKernel<trainer::RepetitionTerms<", 8, 8, 760, most_inner_divisions=4,
-              least_overlap=4),
-        # A thread divides once to unroll the loop over unaligned elements.
-        Bound("ScaleShiftAll>, float", 2, 3, 380, least_overlap=2, least_wide={16: 4}),
-        Bound("ScaleShiftAll>, ..Float16", 2, 0, 180, least_overlap=2, least_wide={8: 4},
-              least_packed=4),
-        Bound("FourChannelsKernel<1, trainer::TimesFirst, float", 4, 1, 115, least_overlap=4,
-              least_wide={16: 6}),
-        Bound("FourChannelsKernel<1, trainer::TimesFirst, ..Float16", 4, 1, 125, least_overlap=4,
-              least_wide={16: 2, 8: 4}, least_packed=4),
-        Bound("FourChannelsKernel<1, trainer::PlusFirst, float", 4, 1, 115, 40, least_overlap=4,
-              least_wide={16: 6}),
-        Bound("FourChannelsKernel<1, trainer::PlusFirst, ..Float16", 4, 1, 125, 40,
-              least_overlap=4, least_wide={16: 2, 8: 4}, least_packed=4),
-        Bound("FourChannelsKernel<2, trainer::TimesFirstPlusSecond, float", 6, 1, 125,
-              least_overlap=3, least_wide={16: 8}),
-        Bound("FourChannelsKernel<2, trainer::TimesFirstPlusSecond, ..Float16", 6, 1, 125,
-              least_overlap=3, least_wide={16: 4, 8: 4}, least_packed=4),
-        # A thread divides once for each digit of its first index.
-        Bound("RepeatedKernel<1, 2, ", 8, 2, 220, 40, least_overlap=8),
-        Bound("RepeatedKernel<2, 2, ", 12, 2, 230, 40, least_overlap=6),
-        Bound("RepeatedKernel<1, 8, ", 8, 8, 650, 48, least_overlap=6),
-        Bound("RepeatedKernel<2, 8, ", 12, 8, 660, 48, least_overlap=8)),
-    "src/layers/norm/group_norm.cc": (
-        # A thread divides only to find its first pixel, here and in mvn.cc. It reads a channel's
-        # statistics once for four pixels.
-        Bound("PartSumsKernel<trainer::Along<", 10, 4, 480, least_overlap=4),
-        Bound("PartSumsKernel<trainer::SquareAround<", 5, 4, 440, least_overlap=4),
-        Bound("PartSumsKernel<trainer::ValueOf<", 4, 4, 420, least_overlap=4),
-        Bound("MapPixelsKernel<..trainer::Apply<", 8, 3, 600, least_overlap=6),
-        Bound("MapPixelsKernel<..trainer::InputGradient<", 13, 3, 690, least_overlap=8)),
-    "src/layers/norm/layer_norm.cc": (
-        # Divides a row by its length and its deviation, and to find a warp's row.
-        Bound("RowsKernel<trainer::LayerNormStandardize<", 32, 11, 1430, least_overlap=5),
-        Bound("RowsKernel<trainer::LayerNormInputGradient<", 32, 9, 1950, least_overlap=8),
-        # Divides only to find the position of a block's chunk.
-        Bound("NeighbourSumsKernel<trainer::LayerNormParamTerms<", 8, 3, 750, least_overlap=5),
-        Bound("JoinSumsKernel<2>", 32, 3, 525, 40, least_overlap=6),
-        Bound("LongSumsKernel<trainer::LayerNormParamTerms<", 8, 5, 800, least_overlap=8)),
-    "src/layers/norm/mvn.cc": (
-        Bound("PartSumsKernel<trainer::ProductOf<", 8, 4, 450, least_overlap=4),
-        Bound("MapPixelsKernel<..trainer::Standardize<", 6, 3, 580, least_overlap=6),
-        Bound("MapPixelsKernel<..trainer::StandardizeGradient<", 12, 3, 700, least_overlap=8)),
-    "src/layers/norm/normalize.cc": (
-        # The gradient of the factors divides only to find a thread's first pixel or chunk.
-        Bound("PartSumsKernel<trainer::ScaleGradient<", 8, 4, 500, least_overlap=8),
-        Bound("PartSumsKernel<trainer::ProductOf<", 8, 4, 480, least_overlap=4),
-        Bound("SumsKernel<trainer::SumsOfChunks", 8, 5, 750, least_overlap=4)),
-    "src/net/io/packed_weights.cc": (
-        # Reads a weight and writes its copy. A thread divides to find each element's position in
-        # the copy, whose order is known at run time only.
-        Bound("MultiTensorApplyKernel<1, ", 10, 22, 920, 48, most_inner_divisions=8,
-              least_wide={16: 1}),),
-    "src/optim/ema.cc": (
-        # An average has no copy in another order, but shares the loop of update rules, which
-        # divides for one.
-        Bound("MultiTensorApplyKernel<2, ", 7, 14, 750, 48, most_inner_divisions=4,
-              least_wide={16: 3}),),
-    "src/optim/gradient_stats.cc": (
-        # A thread divides to count the rounds of its unrolled loop.
-        Bound("reduce_internal::ChunksKernel<", 5, 3, 320, 32, least_overlap=4),
-        Bound("reduce_internal::TotalKernel<", 16, 0, 320, 40, least_overlap=8),
-        Bound("segments_internal::SumChunksKernel<", 9, 5, 510, 40, least_overlap=4),
-        Bound("segments_internal::SumSegmentKernel<", 16, 0, 320, 40, least_overlap=8)),
-    "src/optim/lbfgs.cc": (
-        # A thread reads two groups of four neighbours of each array, here and below.
-        Bound("UpdateKernel<trainer::AddScaled", 4, 0, 155, least_overlap=4, least_wide={16: 6}),
-        Bound("UpdateKernel<trainer::Subtract", 4, 0, 170, least_overlap=4, least_wide={16: 6})),
-    "src/optim/rules/adadelta.cc": rule(17, 1230, 2, 9),
-    "src/optim/rules/adagrad.cc": rule(17, 1230, 2, 7),
-    "src/optim/rules/adam.cc": rule(17, 1230, 2, 9),
-    "src/optim/rules/adamw.cc": rule(17, 1230, 2, 9),
-    "src/optim/rules/lars.cc": rule(9, 1070, 0, 7),
-    "src/optim/rules/nesterov.cc": rule(7, 1070, 0, 7),
-    "src/optim/rules/rmsprop.cc": rule(17, 1230, 2, 7),
-    "src/optim/rules/sag.cc": rule(7, 1070, 0, 7),
-    "src/optim/rules/sgd.cc": rule(7, 1070, 0, 7),
-    "src/optim/tree_accumulator.cc": (
-        Bound("UpdateKernel<trainer::AddBefore", 4, 0, 150, least_overlap=4, least_wide={16: 6}),),
-    "src/optim/value_clip.cc": (
-        # A thread divides once to find the limit, and once to unroll the loop over unaligned
-        # elements.
-        Bound("ClipGradient>, float", 2, 6, 640, least_overlap=2, least_wide={16: 4}),),
 }

@@ -25,6 +25,11 @@ inline ConvDesc ImageConv(int64_t n, int64_t c, int64_t h, int64_t w, int64_t m,
           .dilation = {dilation, dilation}};
 }
 
+inline ConvDesc WithoutBias(ConvDesc desc) {
+  desc.bias = false;
+  return desc;
+}
+
 struct ConvCase {
   const char* name;
   ConvDesc desc;

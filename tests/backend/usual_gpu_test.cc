@@ -7,6 +7,7 @@
 #include <fstream>
 #include <iterator>
 
+#include "backend/conv_images.h"
 #include "cuda/conv_run.h"
 #include "cuda/nccl_check.h"
 #include "support/temp_folder.h"
@@ -36,7 +37,8 @@ class UsualGpuTest : public testing::Test {
     std::ifstream file(folder_ / "convolutions");
     return {std::istreambuf_iterator<char>(file), {}};
   }
-  // Returns convolutions of common nets, which only a library computes.
+  // Returns convolutions of common nets, which only a library computes: of images, also in groups,
+  // by channels and without a bias, and of a line and a volume.
   static std::vector<ConvDesc> Usual() {
     return {ImageConv(3, 20, 12, 12, 50, 5),
             ImageConv(2, 3, 43, 43, 24, 11, 4),
@@ -44,7 +46,11 @@ class UsualGpuTest : public testing::Test {
             ImageConv(2, 16, 13, 13, 32, 3, 2, 1),
             ImageConv(2, 32, 8, 8, 64, 1),
             ImageConv(2, 32, 9, 9, 64, 3, 1, 1, 2),
-            Fused(ImageConv(2, 16, 13, 13, 32, 3, 1, 1))};
+            ImageConv(2, 16, 9, 8, 16, 3, 1, 1, 16),
+            WithoutBias(ImageConv(2, 16, 9, 9, 24, 3, 1, 1)),
+            Fused(ImageConv(2, 16, 13, 13, 32, 3, 1, 1)),
+            {3, 8, 16, 1, {17}, {3}, {2}, {1}, {1}},
+            {2, 8, 16, 1, {5, 6, 7}, {3, 3, 3}, {1, 1, 1}, {1, 1, 1}, {1, 1, 1}}};
   }
 
  private:

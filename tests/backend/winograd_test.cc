@@ -36,11 +36,6 @@ ConvDesc Padded(int64_t n, int64_t c, int64_t h, int64_t w, int64_t m, int64_t k
   return desc;
 }
 
-ConvDesc WithoutBias(ConvDesc desc) {
-  desc.bias = false;
-  return desc;
-}
-
 const WinogradCase kWinogradCases[] = {
     {"one_tile", Padded(1, 16, 6, 6, 16, 3, 0, 0), 1},
     {"one_pixel", Padded(1, 16, 1, 1, 16, 3, 1, 1)},

@@ -37,6 +37,8 @@ __global__ void __launch_bounds__(map_internal::kBlock, 2)
     SumChunksKernel(F f, PixelChunks in, float* out, bool add) {
   using Sum = decltype(f(0, 0, 0));
   constexpr int kSums = kSumsIn<Sum>, kAhead = map_internal::kAhead;
+  // Each thread adds up at most one sum of one channel.
+  static_assert(kSums <= 2 && kSums * kWarp * V <= map_internal::kBlock);
   __shared__ float parts[kSums][map_internal::kBlock * V];
   const int64_t channels = in.rows.length;
   const unsigned columns = blockDim.x * V, thread = threadIdx.y * blockDim.x + threadIdx.x;
@@ -68,9 +70,8 @@ __global__ void __launch_bounds__(map_internal::kBlock, 2)
       for (int s = 0; s < kSums; ++s) parts[s][thread * V + v] = SumIn(sums[v], s);
     }
     __syncthreads();
-    for (unsigned i = thread; i < kSums * columns; i += map_internal::kBlock) {
-      const unsigned s = i / columns, column = i % columns;
-      if (left + column >= channels) continue;
+    const unsigned s = thread < columns ? 0 : 1, column = thread - s * columns;
+    if (thread < kSums * columns && left + column < channels) {
       float all = 0;
       for (unsigned y = 0; y < blockDim.y; ++y) all += parts[s][y * columns + column];
       float* const to = out + (chunk * kSums + s) * channels + left + column;

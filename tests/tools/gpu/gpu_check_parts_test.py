@@ -142,11 +142,13 @@ class OutputTest(InAFolder):
         text = ("[ RUN      ] A.One\n[       OK ] A.One (3 ms)\n"
                 "[ RUN      ] A.Two/0\nfile.cc:3: Failure\nValue of: x\n"
                 "[  FAILED  ] A.Two/0, where GetParam() = 8 (2 ms)\n"
-                "[ RUN      ] A.Three\nno GPU\n[  SKIPPED ] A.Three (0 ms)\n"
+                "[ RUN      ] A.Three\na.cc:3: Skipped\nno GPU\n\n[  SKIPPED ] A.Three (0 ms)\n"
                 "[ RUN      ] A.Four\n")
         result = gpu_report.Result()
-        correctness.count_tests(result, "a_test 0", text, None)
+        skipped = correctness.count_tests(result, "a_test 0", text, None)
         self.assertEqual((result.passed, result.failed, result.skipped), (1, 1, 1))
+        self.assertEqual(skipped, {"no GPU": ["A.Three"]})
+        self.assertEqual(result.details["a_test 0, skipped"], skipped)
         self.assertFalse(result.whole)
         self.assertEqual(result.notes[1], "a_test 0: no time was left after 3 tests, in A.Four")
         self.assertIn("A.Two/0: ", result.notes[0])

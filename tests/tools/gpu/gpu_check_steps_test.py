@@ -133,6 +133,23 @@ class LateTest(InAFolder):
         self.assertLess(children.WRITE_SECONDS, check.GRACE)
         self.assertLess(check.GRACE, check.MARGIN)
 
+    def test_a_query_that_hangs_is_ended_and_the_run_goes_on(self):
+        trainer = self.program("trainer", 'exec sleep 600\n')
+        before = signal.signal(signal.SIGALRM, check.end_step)
+        self.addCleanup(signal.signal, signal.SIGALRM, before)
+        needs_gpu = steps.Step(lambda *_: self.fail("there is no GPU"), 1, ("gpu",))
+        self.set(steps, "ALL", (needs_gpu, steps.Step(passes, 1), needs_gpu))
+        for name in ("GRACE", "LEAST", "MARGIN"):
+            self.set(check, name, 0)
+        bundle, rows = self.bundle(trainer=trainer, dry=False), []
+        with contextlib.redirect_stdout(io.StringIO()):
+            check.run_all(argparse.Namespace(only="", seconds=3), bundle,
+                          argparse.Namespace(add=rows.append), lambda: 0.0)
+        first, second, third = (row for row in rows if row.get("ended", True))
+        self.assertEqual((first["failed"], first["whole"]), (0, False))
+        self.assertEqual(first["notes"], ["took more than its 1 s: not all of it was done"])
+        self.assertEqual((second["passed"], third["left_out"]), (1, "trainer device_query failed"))
+
     def test_runs_without_time_are_reported_in_part(self):
         trainer = self.program("trainer", 'case "$1" in train) exec sleep 600;; esac\n')
         for step in (correctness.libraries, correctness.gpu_losses):
@@ -189,6 +206,29 @@ class NotesTest(InAFolder):
         self.assertEqual(result.failed, 30)
         for test in tests:
             self.assertRegex("\n".join(result.notes), rf"{re.escape(test)}\b")
+
+
+    def test_skipped_tests_are_named_with_their_reason(self):
+        (self.folder / "tests").mkdir()
+        for program, reason in (("optim_test", "NCCL 2 was not found"), ("net_test", "it has "
+                                "this kernel"), ("layers_test", "NCCL 2 was not found")):
+            about = "about the CPU alone: " if program == "net_test" else ""
+            self.program(f"tests/{program}", f"""cat <<END
+[ RUN      ] A.{program}
+a.cc:3: Skipped
+{about}{reason}
+
+[  SKIPPED ] A.{program} (0 ms)
+END
+""")
+        bundle, result = self.bundle(), gpu_report.Result()
+        bundle.root = self.folder
+        correctness.device_tests(bundle, result, PATIENT)
+        note, = result.notes
+        self.assertRegex(note, r"^skipped, NCCL 2 was not found: 'A\.\w+_test', ")
+        self.assertEqual(set(re.findall(r"'A\.(\w+)'", note)), {"optim_test", "layers_test"})
+        self.assertEqual(result.details["net_test 0, skipped"],
+                         {"about the CPU alone: it has this kernel": ["A.net_test"]})
 
 
 class StartsTest(InAFolder):

@@ -86,6 +86,16 @@ TEST_F(GpuTrainTest, LayersThatNoLibraryComputesAreWarnedOf) {
   EXPECT_THAT(outcome.err, HasSubstr(": cublasLt: it has no algorithm for this; 'trainer "));
 }
 
+TEST_F(GpuTrainTest, AConvolutionWithoutAWeightGradientOfCudnnIsWarnedOf) {
+  const Outcome outcome =
+      job_.TrainOnGpu({"--set", "max_iter=1"}, "refuse=cudnnGetConvolutionBackwardFilter");
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_TRUE(Finds(outcome.err,
+                    "slower than those of cuDNN and cuBLAS: 'conv'; the first one because of "
+                    "net.prototxt:[0-9:]+: weight gradient: cuDNN: it has no algorithm for this; "))
+      << outcome.err;
+}
+
 TEST_F(GpuTrainTest, TheFlagWinsOverTheSolver) {
   job_.solver = Edited(job_.solver, "solver_mode: CPU", "solver_mode: GPU device_id: 1");
   const std::vector<std::string> one = job_.TrainCommand({"--set", "max_iter=1"});
