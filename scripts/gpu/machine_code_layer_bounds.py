@@ -154,15 +154,13 @@ LAYER_BOUNDS = {
         Bound("PartSumsKernel<trainer::ProductOf<", 8, 4, 480, least_overlap=4),
         Bound("SumsKernel<trainer::SumsOfChunks", 8, 5, 750, least_overlap=4)),
     "src/net/io/packed_weights.cc": (
-        # Reads a weight and writes its copy. A thread divides to find each element's position in
-        # the copy, whose order is known at run time only.
-        Bound("MultiTensorApplyKernel<1, ", 10, 22, 920, 48, most_inner_divisions=8,
-              least_wide={16: 1}),),
+        # Reads a weight and writes its copy. Divides twice before the loop, as update rules do.
+        Bound("MultiTensorApplyKernel<1, ", 9, 2, 720, 48, least_wide={16: 2, 8: 2},
+              least_packed=4),),
     "src/optim/ema.cc": (
-        # An average has no copy in another order, but shares the loop of update rules, which
-        # divides for one.
-        Bound("MultiTensorApplyKernel<2, ", 7, 14, 750, 48, most_inner_divisions=4,
-              least_wide={16: 3}),),
+        # An average has no copy in another order, but shares the loop of update rules.
+        Bound("MultiTensorApplyKernel<2, ", 10, 2, 800, 48, least_wide={16: 4, 8: 2},
+              least_packed=4),),
     "src/optim/gradient_stats.cc": (
         # A thread divides to count the rounds of its unrolled loop.
         Bound("reduce_internal::ChunksKernel<", 5, 3, 320, 32, least_overlap=4),
