@@ -47,11 +47,11 @@ LAYER_BOUNDS = {
               least_wide={16: 4}),
         Bound("WithoutIndex<trainer::ReluBackward>, float", 4, 3, 830, least_overlap=4,
               least_wide={16: 6}),
-        # With a fused Dropout, a thread draws while it reads its four neighbours.
-        Bound("Blocks<1, float, trainer::KeepOrDrop<trainer::Rectify", 2, 0, 215, 40,
-              least_overlap=2, least_wide={16: 2}),
-        Bound("Blocks<1, ..Float16, trainer::KeepOrDrop<trainer::Rectify", 2, 0, 225, 40,
-              least_overlap=2, least_wide={8: 2}, least_packed=2),
+        # With a fused Dropout, a thread draws while it reads two groups of four neighbours.
+        Bound("Drawn<trainer::KeepOrDrop<trainer::Rectify> >, float", 3, 0, 850, least_overlap=2,
+              least_wide={16: 4}),
+        Bound("Drawn<trainer::KeepOrDrop<trainer::Rectify> >, ..Float16", 3, 0, 770, 56,
+              least_overlap=2, least_wide={8: 4}, least_packed=4),
         Bound("WithoutIndex<trainer::DroppedBackward>, float", 4, 3, 515, least_overlap=4,
               least_wide={16: 6}),
         Bound("WithoutIndex<trainer::DroppedBackward>, ..Float16", 4, 0, 255, least_overlap=4,
