@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cfloat>
+#include <cstdint>
 
 #include "trainer/backend/primitives/pool.h"
 #include "trainer/base/host_device.h"
@@ -16,6 +17,13 @@ inline bool PoolFits32Bits(const PoolDesc& d) {
          d.in_h * d.in_w < kMax && d.out_h * d.out_w < kMax && d.channels < kMax &&
          std::max(d.stride_h, d.stride_w) < kMax;
 }
+
+// A max pool stores a winner as its tap: its row-major index in the window, including padding. A
+// window without a winner has kNoWinner.
+template <class Tap>
+inline constexpr Tap kNoWinner = static_cast<Tap>(-1);
+// Returns whether all taps of a window and kNoWinner fit one byte.
+inline bool HasByteTaps(const PoolDesc& d) { return d.kernel_h * d.kernel_w <= kNoWinner<uint8_t>; }
 
 // The part of a window inside the image, and the area that an average divides by.
 struct PoolWindow {

@@ -46,8 +46,8 @@ __global__ void ForEachKernel(F f, int64_t n) {
 // cannot reorder them itself, because `out` may be one of the inputs.
 inline constexpr int kAhead = 4;
 
-// Returns how many blocks of threads a loop over n elements gets that takes two groups of four
-// neighbours at a time, or kAhead elements where there are no such groups.
+// Returns how many blocks of threads run a loop over n elements. A thread takes two groups of four
+// neighbours at a time if `fours`, the number of groups, is positive, else kAhead elements.
 inline unsigned BlocksOfFours(int64_t n, int64_t fours) {
   const int64_t share = fours > 0 ? 8 : kAhead;
   return Blocks((n + share - 1) / share);

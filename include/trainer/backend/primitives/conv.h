@@ -71,10 +71,10 @@ class ConvPrimitive : public Primitive {
 };
 
 // The gradients of the weight and the bias of a convolution whose output only a max pool reads.
-// Only the winners of the pool's windows contribute, so the sums run over these, and the gradient
-// of the convolution's output, most of which is 0, is not computed. Made by
-// Device::NewPooledConvGradient; used by one thread at a time. The calls allocate nothing, and sums
-// repeat as in ConvPrimitive.
+// Only the winners of the pool's windows contribute to them. The primitive sums over the winners
+// and does not compute the gradient of the convolution's output, which is 0 at all other pixels.
+// Device::NewPooledConvGradient makes the primitive; one thread at a time uses it. The calls
+// allocate nothing, and their sums repeat as ConvPrimitive's do.
 class PooledConvGradient : public Primitive {
  public:
   virtual size_t ScratchBytes() const = 0;

@@ -209,7 +209,7 @@ class WinnersGradient final : public PooledConvGradient {
     });
     AddParts(grads, dweight);
     if (!s_.bias || dbias == nullptr) return;
-    for (int64_t m = 0; m < s_.m; ++m) dbias[m] += SumOfParts(grads + bias_at_ + m);
+    for (int64_t m = 0; m < s_.m; ++m) dbias[m] += SumOfParts(grads + bias_at_ + m, parts_, grad_);
   }
 
   // Returns the floats of the table of windows of an image.
@@ -232,12 +232,10 @@ class WinnersGradient final : public PooledConvGradient {
     const int64_t rows = std::max<int64_t>((held - least) / (pool_.stride_h * s_.sh) + 1, 1);
     return (pool_.out_h + rows - 1) / rows;
   }
-  // Returns the number of parts; one per thread if adding more gradients would cost more than
-  // several parts per thread save.
+  // Returns the number of parts of the work, each of at least one block.
   int64_t Parts() const {
-    constexpr int64_t kMaxFloats = 16 << 10;  // in the gradients of a thread's parts
-    const int64_t many = std::clamp<int64_t>(kMaxFloats / grad_, 1, kPartsPerThread);
-    return std::min(s_.threads * many, s_.batch * blocks_);
+    const int64_t blocks = s_.batch * blocks_;
+    return std::min(s_.threads * GradientPartsPerThread(grad_, blocks), blocks);
   }
 
   // Sets `grad` to the sum over blocks [begin, end) of all images' blocks.
@@ -302,13 +300,6 @@ class WinnersGradient final : public PooledConvGradient {
     }
   }
 
-  // Returns the sum of one element over all parts.
-  float SumOfParts(const float* first) const {
-    float sum = 0;
-    for (int64_t part = 0; part < parts_; ++part) sum += first[part * grad_];
-    return sum;
-  }
-
   // Adds the gradients of all parts, (M, KH, (KW, C) wide), in the order of the parts, to `dweight`
   // (M, C, KH, KW).
   void AddParts(const float* grads, float* dweight) const {
@@ -319,7 +310,7 @@ class WinnersGradient final : public PooledConvGradient {
           const float* from = grads + m * channel_ + i * wide_;
           float* to = dweight + m * taps * s_.c + i * s_.kw;
           for (int64_t k = 0; k < s_.segment; ++k) {
-            to[k % s_.c * taps + k / s_.c] += SumOfParts(from + k);
+            to[k % s_.c * taps + k / s_.c] += SumOfParts(from + k, parts_, grad_);
           }
         }
       }
@@ -348,7 +339,7 @@ std::unique_ptr<PooledConvGradient> NewPooledConvGradient(const ConvDesc& conv,
   constexpr int64_t kMaxChannels = 4;  // with more, the input is hardly an image without gradient
   constexpr int64_t kMaxTable = (256 << 10) / 4;  // stays in the second-level cache
   if (!SegmentsRefuseForwardOrData(conv).empty() || conv.in_channels > kMaxChannels) return nullptr;
-  if (pool.method != PoolMethod::kMax || !HasByteWinners(pool)) return nullptr;
+  if (pool.method != PoolMethod::kMax || !HasByteTaps(pool)) return nullptr;
   if (conv.out_channels < 8) return nullptr;
   if (WinnersGradient::TableFloats(SegmentShape(conv)) > kMaxTable) return nullptr;
   // If more than a third of the convolution's outputs win, dense products are faster.

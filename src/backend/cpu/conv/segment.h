@@ -59,6 +59,20 @@ struct SegmentShape {
   std::vector<int64_t> TapOffsets() const;
 };
 
+// Returns into how many parts a thread's work on a weight gradient of `floats` floats is divided,
+// at most `blocks`, each with its own gradient; 1 if adding them would cost more than several parts
+// save.
+inline int64_t GradientPartsPerThread(int64_t floats, int64_t blocks) {
+  constexpr int64_t kMaxFloats = 16 << 10;  // in the gradients of a thread's parts
+  return std::clamp<int64_t>(std::min(blocks, kMaxFloats / floats), 1, kPartsPerThread);
+}
+// Returns the sum of one element over the gradients of all parts, `step` floats apart.
+inline float SumOfParts(const float* first, int64_t parts, int64_t step) {
+  float sum = 0;
+  for (int64_t part = 0; part < parts; ++part) sum += first[part * step];
+  return sum;
+}
+
 // Returns the reason why these loops cannot compute `desc` or are slower, or "". They need AVX-512
 // or AVX2, f32, two axes, one group and a kernel that is not dilated along the width.
 std::string SegmentsRefuse(const ConvDesc& desc);

@@ -30,7 +30,7 @@ class SegmentBackwardWeight final : public ConvBackwardWeight {
         tail_at_(s_.kh * s_.segment * wide_),
         bias_at_(tail_at_ + s_.kh * tail_ * s_.segment_wide),
         grad_(bias_at_ + s_.m_wide),
-        parts_(s_.threads * PartsPerThread()),
+        parts_(Parts()),
         grads_(scratch_.Add<float>(parts_ * grad_)),
         images_(scratch_.Add<float>(s_.HasPad() ? s_.threads * block_.images * s_.padded : 0)) {}
 
@@ -47,16 +47,14 @@ class SegmentBackwardWeight final : public ConvBackwardWeight {
     });
     AddParts(grads, dweight);
     if (!s_.bias || dbias == nullptr) return;
-    for (int64_t m = 0; m < s_.m; ++m) dbias[m] += SumOfParts(grads + bias_at_ + m);
+    for (int64_t m = 0; m < s_.m; ++m) dbias[m] += SumOfParts(grads + bias_at_ + m, parts_, grad_);
   }
 
  private:
-  // Returns into how many parts a thread's work is divided; 1 if adding their gradients would cost
-  // more than several parts save.
-  int64_t PartsPerThread() const {
+  // Returns the number of parts of the work.
+  int64_t Parts() const {
     const int64_t blocks = s_.batch * s_.oh / (block_.images * block_.lines * s_.threads);
-    constexpr int64_t kMaxFloats = 16 << 10;  // in the gradients of a thread's parts
-    return std::clamp<int64_t>(std::min(blocks, kMaxFloats / grad_), 1, kPartsPerThread);
+    return s_.threads * GradientPartsPerThread(grad_, blocks);
   }
   // Processes lines [begin, end) of all images' output lines: whole images in groups, else some
   // lines of one image.
@@ -104,13 +102,6 @@ class SegmentBackwardWeight final : public ConvBackwardWeight {
     if (s_.bias) add({&one, 0, 0, 0}, 1, dy, s_.m, grad + bias_at_, s_.m_wide);
   }
 
-  // Returns the sum of one element over all parts.
-  float SumOfParts(const float* first) const {
-    float sum = 0;
-    for (int64_t part = 0; part < parts_; ++part) sum += first[part * grad_];
-    return sum;
-  }
-
   // Adds the sums of all parts, in the order of the parts, to `dweight` (M, C, KH, KW).
   void AddParts(const float* grads, float* dweight) const {
     const int64_t rows = s_.kh * s_.segment, taps = s_.kh * s_.kw, columns = s_.m - tail_;
@@ -127,7 +118,7 @@ class SegmentBackwardWeight final : public ConvBackwardWeight {
         for (int64_t i = 0; i < s_.kh; ++i, from += gap) {
           for (int64_t j = 0; j < s_.kw; ++j) {
             for (int64_t c = 0; c < s_.c; ++c, from += step) {
-              to[c * taps + i * s_.kw + j] += SumOfParts(from);
+              to[c * taps + i * s_.kw + j] += SumOfParts(from, parts_, grad_);
             }
           }
         }

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "cpu/simd.h"
+#include "pool_math.h"
 #include "trainer/backend/primitives/pool.h"
 #include "trainer/base/error/error.h"
 #include "trainer/base/text/text.h"
@@ -184,15 +185,8 @@ class FastPool : public PoolPrimitive {
   Axis high_, wide_;
 };
 
-// A max pool's workspace has a number of type W for each output: the winner's index in the window,
-// row by row, or kNoWinner.
-template <class W>
-inline constexpr W kNoWinner = static_cast<W>(-1);
-// Returns whether W is uint8_t, not int32_t: one byte holds the index in a window of up to 255
-// pixels.
-inline bool HasByteWinners(const PoolDesc& desc) { return desc.kernel_h * desc.kernel_w <= 255; }
-
-// Makes a max pool.
+// Makes a max pool. Its workspace has the tap of each output's winner, or kNoWinner, as uint8_t if
+// HasByteTaps(desc), else as int32_t.
 std::unique_ptr<PoolPrimitive> MakeMaxPool(const PoolDesc& desc);
 // Makes an average pool.
 std::unique_ptr<PoolPrimitive> MakeAveragePool(const PoolDesc& desc);

@@ -160,7 +160,7 @@ class MaxPool final : public FastPool {
 }  // namespace
 
 std::unique_ptr<PoolPrimitive> MakeMaxPool(const PoolDesc& desc) {
-  if (HasByteWinners(desc)) return std::make_unique<MaxPool<uint8_t>>(desc);
+  if (HasByteTaps(desc)) return std::make_unique<MaxPool<uint8_t>>(desc);
   return std::make_unique<MaxPool<int32_t>>(desc);
 }
 

@@ -41,10 +41,6 @@ struct CoveringWindows {
   }
 };
 
-// A winner is stored as its tap: its row-major index in the window, including padding.
-template <class Tap>
-constexpr Tap kNoWinner = static_cast<Tap>(~Tap{0});
-
 // Returns the tap that position (h, w) of the input has in window (oh, ow).
 HD int64_t TapAt(const PoolDesc& d, int64_t h, int64_t w, int64_t oh, int64_t ow) {
   return (h + d.pad_h - oh * d.stride_h) * d.kernel_w + w + d.pad_w - ow * d.stride_w;
@@ -179,7 +175,8 @@ class PoolOfThreads final : public PoolPrimitive {
   std::string kernel() const override { return "a thread per output"; }
   size_t WorkspaceBytes() const override {
     if (desc_.method == PoolMethod::kAverage || !desc_.training) return 0;
-    return static_cast<size_t>(desc_.OutShape().Count()) * (HasSmallTaps() ? 1 : sizeof(uint32_t));
+    return static_cast<size_t>(desc_.OutShape().Count()) *
+           (HasByteTaps(desc_) ? 1 : sizeof(uint32_t));
   }
 
   void Forward(ConstTensor x, Tensor y, std::span<std::byte> workspace) override {
@@ -237,17 +234,15 @@ class PoolOfThreads final : public PoolPrimitive {
       const auto* const taps = reinterpret_cast<const Tap*>(workspace.data());
       ForOutputs<1>(TapToPlace<Tap>{desc_, taps, mask.As<float>()});
     };
-    HasSmallTaps() ? tell(TypeTag<uint8_t>{}) : tell(TypeTag<uint32_t>{});
+    HasByteTaps(desc_) ? tell(TypeTag<uint8_t>{}) : tell(TypeTag<uint32_t>{});
   }
 
  private:
-  // Returns whether all taps and kNoWinner fit one byte.
-  bool HasSmallTaps() const { return desc_.kernel_h * desc_.kernel_w <= kNoWinner<uint8_t>; }
   // Calls f with the type of the values and the type of the taps.
   template <class F>
   void WithTypes(const F& f) const {
     DispatchDtype(desc_.dtype, [&](auto tag) {
-      HasSmallTaps() ? f(tag, TypeTag<uint8_t>{}) : f(tag, TypeTag<uint32_t>{});
+      HasByteTaps(desc_) ? f(tag, TypeTag<uint8_t>{}) : f(tag, TypeTag<uint32_t>{});
     });
   }
   // Throws kInternal unless x and y have the planned shapes and type.
