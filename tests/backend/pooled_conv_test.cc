@@ -8,6 +8,7 @@
 
 #include "backend/conv_images.h"
 #include "backend/plan_testing.h"
+#include "backend/pool_images.h"
 #include "trainer/backend/device/cpu_device.h"
 #include "trainer/backend/device/device.h"
 #include "trainer/backend/loops/parallel_for.h"
@@ -29,25 +30,10 @@ void PrintTo(const PooledConvCase& c, std::ostream* out) { *out << c.name; }
 
 namespace {
 
-// Returns a pool of the convolution's output whose last windows are clipped, as by default.
+// Returns a pool of the convolution's output.
 PoolDesc PoolOf(const ConvDesc& conv, int64_t kernel, int64_t stride, int64_t pad = 0) {
   const std::vector<int64_t> in = conv.Out();
-  const auto out = [&](int64_t length) {
-    const int64_t windows = (length + 2 * pad - kernel + stride - 1) / stride + 1;
-    return pad > 0 && (windows - 1) * stride >= length + pad ? windows - 1 : windows;
-  };
-  return {.batch = conv.batch,
-          .channels = conv.out_channels,
-          .in_h = in[0],
-          .in_w = in[1],
-          .out_h = out(in[0]),
-          .out_w = out(in[1]),
-          .kernel_h = kernel,
-          .kernel_w = kernel,
-          .stride_h = stride,
-          .stride_w = stride,
-          .pad_h = pad,
-          .pad_w = pad};
+  return SquarePool(conv.batch, conv.out_channels, in[0], in[1], kernel, stride, pad);
 }
 
 ConvDesc With(ConvDesc desc, std::vector<int64_t> kernel, std::vector<int64_t> stride,
@@ -56,10 +42,6 @@ ConvDesc With(ConvDesc desc, std::vector<int64_t> kernel, std::vector<int64_t> s
   desc.stride = std::move(stride);
   desc.pad = std::move(pad);
   desc.dilation = std::move(dilation);
-  return desc;
-}
-ConvDesc WithoutBiasTerm(ConvDesc desc) {
-  desc.bias = false;
   return desc;
 }
 
@@ -87,7 +69,7 @@ const PooledConvCase kPooledConvCases[] = {
      .stride = 2,
      .relu = true},
     {.name = "rows_of_thirty_floats",
-     .conv = WithoutBiasTerm(ImageConv(2, 3, 26, 26, 12, 10)),
+     .conv = WithoutBias(ImageConv(2, 3, 26, 26, 12, 10)),
      .kernel = 4,
      .stride = 3},
     {.name = "thirteen_rows_of_52_floats",
