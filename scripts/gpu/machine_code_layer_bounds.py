@@ -129,13 +129,36 @@ LAYER_BOUNDS = {
         Bound("RepeatedKernel<1, 8, ", 8, 8, 650, 48, least_overlap=6),
         Bound("RepeatedKernel<2, 8, ", 12, 8, 660, 48, least_overlap=8)),
     "src/layers/norm/group_norm.cc": (
-        # A thread divides only to find its first pixel, here and in mvn.cc. It reads a channel's
-        # statistics once for four pixels.
-        Bound("PartSumsKernel<trainer::Along<", 10, 4, 480, least_overlap=4),
-        Bound("PartSumsKernel<trainer::SquareAround<", 5, 4, 440, least_overlap=4),
-        Bound("PartSumsKernel<trainer::ValueOf<", 4, 4, 420, least_overlap=4),
-        Bound("MapPixelsKernel<..trainer::Apply<", 8, 3, 600, least_overlap=6),
-        Bound("MapPixelsKernel<..trainer::InputGradient<", 13, 3, 690, least_overlap=8)),
+        # A thread takes four channels of four pixels, and reads the channels' statistics once for
+        # the four pixels, here and in mvn.cc. In 16 bits one instruction rounds two numbers.
+        Bound("PartSumsKernel<4, trainer::Along<float", 10, 1, 335, 72, least_overlap=10,
+              least_wide={16: 10}),
+        Bound("PartSumsKernel<4, trainer::Along<..Float16", 10, 1, 390, least_overlap=10,
+              least_wide={8: 8, 16: 2}),
+        Bound("PartSumsKernel<4, trainer::SquareAround<float", 5, 1, 290, 56, least_overlap=5,
+              least_wide={16: 5}),
+        Bound("PartSumsKernel<4, trainer::SquareAround<..Float16", 5, 1, 315, 48,
+              least_overlap=5, least_wide={8: 4, 16: 1}),
+        Bound("PartSumsKernel<4, trainer::ValueOf<float", 4, 1, 250, 48, least_overlap=4,
+              least_wide={16: 4}),
+        Bound("PartSumsKernel<4, trainer::ValueOf<..Float16", 4, 1, 275, 40, least_overlap=4,
+              least_wide={8: 4}),
+        # A loop has the code for both cases, with and without learned factors.
+        Bound("MapPixelsKernel<4, float, trainer::Apply<", 13, 0, 285, least_overlap=8,
+              least_wide={16: 17}),
+        Bound("MapPixelsKernel<4, ..Float16, trainer::Apply<", 13, 0, 370, least_overlap=8,
+              least_wide={8: 11, 16: 6}, least_packed=8),
+        Bound("MapPixelsKernel<4, float, trainer::InputGradient<", 23, 0, 410, 86,
+              least_overlap=13, least_wide={16: 27}),
+        Bound("MapPixelsKernel<4, ..Float16, trainer::InputGradient<", 23, 0, 585, 72,
+              least_overlap=13, least_wide={8: 18, 16: 9}, least_packed=8),
+        # If their number is no multiple of four, a thread takes one channel of four pixels. It
+        # divides only to find its first pixel.
+        Bound("PartSumsKernel<1, trainer::Along<", 10, 4, 470, 40, least_overlap=6),
+        Bound("PartSumsKernel<1, trainer::SquareAround<", 5, 4, 435, 32, least_overlap=4),
+        Bound("PartSumsKernel<1, trainer::ValueOf<", 4, 4, 410, 32, least_overlap=4),
+        Bound("MapPixelsKernel<1, ..trainer::Apply<", 8, 3, 585, 40, least_overlap=6),
+        Bound("MapPixelsKernel<1, ..trainer::InputGradient<", 13, 3, 660, 40, least_overlap=13)),
     "src/layers/norm/layer_norm.cc": (
         # Divides a row by its length and its deviation, and to find a warp's row.
         Bound("RowsKernel<trainer::LayerNormStandardize<", 32, 11, 1430, least_overlap=5),
@@ -145,13 +168,31 @@ LAYER_BOUNDS = {
         Bound("JoinSumsKernel<2>", 32, 3, 525, 40, least_overlap=6),
         Bound("LongSumsKernel<trainer::LayerNormParamTerms<", 8, 5, 800, least_overlap=8)),
     "src/layers/norm/mvn.cc": (
-        Bound("PartSumsKernel<trainer::ProductOf<", 8, 4, 450, least_overlap=4),
-        Bound("MapPixelsKernel<..trainer::Standardize<", 6, 3, 580, least_overlap=6),
-        Bound("MapPixelsKernel<..trainer::StandardizeGradient<", 12, 3, 700, least_overlap=8)),
+        Bound("PartSumsKernel<4, trainer::ProductOf<float", 8, 1, 285, least_overlap=8,
+              least_wide={16: 8}),
+        Bound("PartSumsKernel<4, trainer::ProductOf<..Float16", 8, 1, 335, 52, least_overlap=8,
+              least_wide={8: 8}),
+        # A loop has the code for both cases, with and without the division by the deviation.
+        Bound("MapPixelsKernel<4, float, trainer::Standardize<", 9, 0, 235, 56, least_overlap=6,
+              least_wide={16: 13}),
+        Bound("MapPixelsKernel<4, ..Float16, trainer::Standardize<", 9, 0, 345, 56,
+              least_overlap=6, least_wide={8: 11, 16: 2}, least_packed=8),
+        Bound("MapPixelsKernel<4, float, trainer::StandardizeGradient<", 12, 0, 270, 84,
+              least_overlap=12, least_wide={16: 16}),
+        Bound("MapPixelsKernel<4, ..Float16, trainer::StandardizeGradient<", 12, 0, 375,
+              least_overlap=12, least_wide={8: 12, 16: 4}, least_packed=8),
+        Bound("PartSumsKernel<1, trainer::ProductOf<", 8, 4, 440, 40, least_overlap=8),
+        Bound("MapPixelsKernel<1, ..trainer::Standardize<", 6, 3, 565, 40, least_overlap=6),
+        Bound("MapPixelsKernel<1, ..trainer::StandardizeGradient<", 12, 3, 680, 40,
+              least_overlap=12)),
     "src/layers/norm/normalize.cc": (
         # The gradient of the factors divides only to find a thread's first pixel or chunk.
-        Bound("PartSumsKernel<trainer::ScaleGradient<", 8, 4, 500, least_overlap=8),
-        Bound("PartSumsKernel<trainer::ProductOf<", 8, 4, 480, least_overlap=4),
+        Bound("PartSumsKernel<1, trainer::ScaleGradient<", 8, 4, 500, least_overlap=8),
+        Bound("PartSumsKernel<1, trainer::ProductOf<", 8, 4, 440, 40, least_overlap=8),
+        Bound("PartSumsKernel<4, trainer::ProductOf<float", 8, 1, 285, least_overlap=8,
+              least_wide={16: 8}),
+        Bound("PartSumsKernel<4, trainer::ProductOf<..Float16", 8, 1, 335, 52, least_overlap=8,
+              least_wide={8: 8}),
         Bound("SumsKernel<trainer::SumsOfChunks", 8, 5, 750, least_overlap=4)),
     "src/net/io/packed_weights.cc": (
         # Reads a weight and writes its copy. Divides twice before the loop, as update rules do.

@@ -15,8 +15,8 @@
 
 #include "batch_norm_moments.h"
 #include "trainer/backend/loops/pixel_chunks.h"
+#include "trainer/backend/loops/vector_access.h"
 #include "trainer/backend/primitives/channel_sums.h"
-#include "vector_access.h"
 
 namespace trainer {
 

@@ -11,8 +11,6 @@ namespace trainer::cuda {
 
 namespace loops_internal {
 
-inline constexpr int kTogether = 4;
-
 // Returns the threads of a block: x runs over groups of channels, up to `most`, and y over pixels.
 inline dim3 GroupThreads(int64_t groups, unsigned most) {
   unsigned x = 1;
@@ -221,7 +219,7 @@ class PixelLoops : public Loops {
   template <class F>
   void SumNeighbours(const PixelChunks& in, F f, float* out, bool add) const {
     const int64_t channels = in.rows.length;
-    WithTogether(channels, f.Addresses(), [&](auto together) {
+    WithTogether(f, in.rows, nullptr, [&](auto together) {
       constexpr int kV = decltype(together)::value;
       const dim3 threads =
           loops_internal::GroupThreads((channels + kV - 1) / kV, loops_internal::kWarp);
@@ -252,7 +250,7 @@ class PixelLoops : public Loops {
       return pixel_sums_internal::MapOnGpu(device(), {in.rows, 1, pixels},
                                            loops_internal::WithoutChunk<F>{f}, to);
     }
-    WithTogether(channels, f.Addresses() | AddressOf(to), [&](auto together) {
+    WithTogether(f, in.rows, to, [&](auto together) {
       constexpr int kV = decltype(together)::value;
       const dim3 threads =
           loops_internal::GroupThreads((channels + kV - 1) / kV, map_internal::kBlock);
@@ -260,17 +258,6 @@ class PixelLoops : public Loops {
       Launch(device(), loops_internal::MapPixelsKernel<kV, T, F>,
              loops_internal::Blocks((pixels + rows - 1) / rows), threads, f, pixels, channels, to);
     });
-  }
-
- private:
-  // Calls f with the number of channels that a thread takes: kTogether if every group of kTogether
-  // channels is aligned, otherwise 1.
-  template <class F>
-  static void WithTogether(int64_t channels, uintptr_t addresses, const F& f) {
-    constexpr int kMax = loops_internal::kTogether;
-    const bool aligned = addresses % (kMax * sizeof(float)) == 0;
-    channels % kMax == 0 && aligned ? f(std::integral_constant<int, kMax>())
-                                    : f(std::integral_constant<int, 1>());
   }
 };
 

@@ -9,24 +9,45 @@ namespace {
 constexpr char kGroupNormParam[] = "group_norm_param";
 
 // y = (x - mean) * inverse * factor + offset. The statistics are arrays (N, C), equal within a
-// group; factor and offset are per channel, or null if they are not learned.
-template <class T>
+// group; factor and offset are per channel, or null if they are not learned. X and C are the types
+// with which a functor holds its tensors and the other arrays: see MapPixels.
+template <class T, class X = const T*, class C = const float*>
 struct Apply {
-  const T* x;
-  const float *mean, *inverse, *factor, *offset;
+  X x;
+  C mean, inverse, factor, offset;
   HD float operator()(int64_t at, int64_t c, int64_t stat) const {
     const float z = (Load(x[at]) - mean[stat]) * inverse[stat];
-    return factor == nullptr ? z : z * factor[c] + offset[c];
+    return IsNull(factor) ? z : z * factor[c] + offset[c];
+  }
+  template <int V>
+  HD auto Read(const Place& p) const {
+    const bool scaled = factor != nullptr;
+    return Apply<T, Neighbours<T, V>, Neighbours<float, V>>{
+        LoadVector<V>(x, p.at), LoadVector<V>(mean, p.stat), LoadVector<V>(inverse, p.stat),
+        LoadVectorIf<V>(scaled, factor, p.c, 1.0f), LoadVectorIf<V>(scaled, offset, p.c, 0.0f)};
+  }
+  uintptr_t Addresses() const {
+    return AddressOf(x) | AddressOf(mean) | AddressOf(inverse) | AddressOf(factor) |
+           AddressOf(offset);
   }
 };
 
 // Returns dy * z, where z is the standardized x: a term of the factor's gradient.
-template <class T>
+template <class T, class X = const T*, class C = const float*>
 struct Along {
-  const T *x, *dy;
-  const float *mean, *inverse;
+  X x, dy;
+  C mean, inverse;
   HD float operator()(int64_t at, int64_t, int64_t stat) const {
     return Load(dy[at]) * ((Load(x[at]) - mean[stat]) * inverse[stat]);
+  }
+  template <int V>
+  HD auto Read(const Place& p) const {
+    return Along<T, Neighbours<T, V>, Neighbours<float, V>>{
+        LoadVector<V>(x, p.at), LoadVector<V>(dy, p.at), LoadVector<V>(mean, p.stat),
+        LoadVector<V>(inverse, p.stat)};
+  }
+  uintptr_t Addresses() const {
+    return AddressOf(x) | AddressOf(dy) | AddressOf(mean) | AddressOf(inverse);
   }
 };
 
@@ -48,14 +69,29 @@ struct TimesFactor {
 };
 
 // dx = (dz - mean dz - z * mean (dz * z)) * inverse with dz = dy * factor
-template <class T>
+template <class T, class X = const T*, class C = const float*>
 struct InputGradient {
-  const T *x, *dy;
-  const float *mean, *inverse, *factor, *mean_dz, *mean_dzz;
+  X x, dy;
+  C mean, inverse, factor, mean_dz, mean_dzz;
   HD float operator()(int64_t at, int64_t c, int64_t stat) const {
     const float z = (Load(x[at]) - mean[stat]) * inverse[stat];
-    const float dz = factor == nullptr ? Load(dy[at]) : Load(dy[at]) * factor[c];
+    const float dz = IsNull(factor) ? Load(dy[at]) : Load(dy[at]) * factor[c];
     return (dz - mean_dz[stat] - z * mean_dzz[stat]) * inverse[stat];
+  }
+  template <int V>
+  HD auto Read(const Place& p) const {
+    return InputGradient<T, Neighbours<T, V>, Neighbours<float, V>>{
+        LoadVector<V>(x, p.at),
+        LoadVector<V>(dy, p.at),
+        LoadVector<V>(mean, p.stat),
+        LoadVector<V>(inverse, p.stat),
+        LoadVectorIf<V>(factor != nullptr, factor, p.c, 1.0f),
+        LoadVector<V>(mean_dz, p.stat),
+        LoadVector<V>(mean_dzz, p.stat)};
+  }
+  uintptr_t Addresses() const {
+    return AddressOf(x) | AddressOf(dy) | AddressOf(mean) | AddressOf(inverse) | AddressOf(factor) |
+           AddressOf(mean_dz) | AddressOf(mean_dzz);
   }
 };
 

@@ -27,25 +27,44 @@ struct Deviation {
   }
 };
 
-// y = (x - mean) * inverse.
-template <class T>
+// y = (x - mean) * inverse. X and C are the types with which a functor holds its tensors and its
+// arrays of statistics: see MapPixels.
+template <class T, class X = const T*, class C = const float*>
 struct Standardize {
-  const T* x;
-  const float *mean, *inverse;  // inverse is null if only the mean is subtracted
+  X x;
+  C mean, inverse;  // inverse is null if only the mean is subtracted
   HD float operator()(int64_t at, int64_t, int64_t stat) const {
     const float d = Load(x[at]) - mean[stat];
-    return inverse == nullptr ? d : d * inverse[stat];
+    return IsNull(inverse) ? d : d * inverse[stat];
   }
+  template <int V>
+  HD auto Read(const Place& p) const {
+    return Standardize<T, Neighbours<T, V>, Neighbours<float, V>>{
+        LoadVector<V>(x, p.at), LoadVector<V>(mean, p.stat),
+        LoadVectorIf<V>(inverse != nullptr, inverse, p.stat, 1.0f)};
+  }
+  uintptr_t Addresses() const { return AddressOf(x) | AddressOf(mean) | AddressOf(inverse); }
 };
 
 // dx = (dy - mean dy - y * ratio * mean (dy * y)) * inverse
-template <class T>
+template <class T, class X = const T*, class C = const float*>
 struct StandardizeGradient {
-  const T *y, *dy;
-  const float *inverse, *ratio, *mean_dy, *mean_dyy;
+  X y, dy;
+  C inverse, ratio, mean_dy, mean_dyy;
   HD float operator()(int64_t at, int64_t, int64_t stat) const {
     const float along = Load(y[at]) * ratio[stat] * mean_dyy[stat];
     return (Load(dy[at]) - mean_dy[stat] - along) * inverse[stat];
+  }
+  template <int V>
+  HD auto Read(const Place& p) const {
+    return StandardizeGradient<T, Neighbours<T, V>, Neighbours<float, V>>{
+        LoadVector<V>(y, p.at),         LoadVector<V>(dy, p.at),
+        LoadVector<V>(inverse, p.stat), LoadVector<V>(ratio, p.stat),
+        LoadVector<V>(mean_dy, p.stat), LoadVector<V>(mean_dyy, p.stat)};
+  }
+  uintptr_t Addresses() const {
+    return AddressOf(y) | AddressOf(dy) | AddressOf(inverse) | AddressOf(ratio) |
+           AddressOf(mean_dy) | AddressOf(mean_dyy);
   }
 };
 

@@ -45,14 +45,27 @@ TEST(GroupNormTest, InPlaceEqualsNotInPlace) {
 }
 
 TEST(GroupNormTest, ImagesEqualThePlainOrder) {
-  const std::vector<float> values = LayerRunner::SomeValues(3 * 18 * 20, 1);
-  LayerRunner image(GroupNorm("groups: 6"), {{3, 18, 4, 5}});
-  LayerRunner plain(GroupNorm("groups: 6"), {{3, 18, 20}});
-  ExpectNear(image.Forward(values), plain.Forward(values), 1e-5f);
-  image.Backward({LayerRunner::SomeValues(3 * 18 * 20, 2)});
-  plain.Backward({LayerRunner::SomeValues(3 * 18 * 20, 2)});
-  ExpectNear(image.InputGradient(), plain.InputGradient(), 1e-5f);
-  for (const int i : {0, 1}) ExpectNear(image.ParamGradient(i), plain.ParamGradient(i), 1e-5f);
+  for (const char* fields : {"groups: 2", "groups: 2 scale_bias: false"}) {
+    // On a GPU, a thread takes four channels of an image if their number is a multiple of four.
+    for (const int64_t channels : {18, 20}) {
+      SCOPED_TRACE(fields + std::to_string(channels));
+      const int64_t count = 3 * channels * 20;
+      LayerRunner image(GroupNorm(fields), {{3, channels, 4, 5}});
+      LayerRunner plain(GroupNorm(fields), {{3, channels, 20}});
+      for (LayerRunner* const layer : {&image, &plain}) {
+        for (int i = 0; i < layer->NumParams(); ++i) {
+          layer->SetParam(i, LayerRunner::SomeValues(channels, 3 + static_cast<uint32_t>(i)));
+        }
+        layer->Forward(LayerRunner::SomeValues(count, 1));
+        layer->Backward({LayerRunner::SomeValues(count, 2)});
+      }
+      ExpectNear(image.Output(), plain.Output(), 1e-5f);
+      ExpectNear(image.InputGradient(), plain.InputGradient(), 1e-5f);
+      for (int i = 0; i < image.NumParams(); ++i) {
+        ExpectNear(image.ParamGradient(i), plain.ParamGradient(i), 1e-5f);
+      }
+    }
+  }
 }
 
 TEST(GroupNormTest, RefusesBadFields) {
@@ -68,7 +81,9 @@ TEST(GroupNormTest, RefusesBadFields) {
 }
 
 TEST(GroupNormTest, Bf16IsNearF32) {
-  ExpectBf16Near(R"(type: "GroupNorm" group_norm_param { groups: 2 })", {{2, 4, 5, 6}});
+  for (const int64_t channels : {4, 6}) {
+    ExpectBf16Near(R"(type: "GroupNorm" group_norm_param { groups: 2 })", {{2, channels, 5, 6}});
+  }
 }
 
 }  // namespace

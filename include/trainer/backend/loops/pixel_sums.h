@@ -4,6 +4,7 @@
 
 #include "trainer/backend/loops/grouped_sums.h"
 #include "trainer/backend/loops/pixel_chunks.h"
+#include "trainer/backend/loops/vector_access.h"
 
 namespace trainer {
 
@@ -79,20 +80,34 @@ struct PixelAt {
   int64_t offset, row;
 };
 
-// A thread's channel and its pixels of a part, rows `row`, `row` + step, ... below `end`. blockIdx
-// counts groups of channels, parts and chunks, so a thread divides at most once, to find its first
-// pixel. The threads of a warp process neighbours in memory: those along threadIdx.x are channels,
-// or pixels where the pixels of a channel are adjacent.
+// Computes f for V neighbouring channels of a pixel, from channel c on. V above 1 needs channels
+// that are neighbours in memory.
+template <int V, class F>
+HD void Evaluate(const F& f, const PixelAt& at, int64_t c, int64_t stat, float (&values)[V]) {
+  if constexpr (V == 1) {
+    values[0] = TermsOfPixel(f, at.row)(at.offset, c, stat);
+  } else {
+    const auto read = f.template Read<V>({.at = at.offset, .c = c, .stat = stat});
+#pragma unroll
+    for (int v = 0; v < V; ++v) values[v] = read(v, v, v);
+  }
+}
+
+// The first of a thread's V channels, and the thread's pixels of a part, rows `row`, `row` + step,
+// ... below `end`. blockIdx counts groups of channels, parts and chunks, so a thread divides at
+// most once, to find its first pixel. The threads of a warp process neighbours in memory: those
+// along threadIdx.x take other channels, or pixels where the pixels of a channel are adjacent.
+template <int V>
 struct Walk {
   int64_t c = 0, row = 0, end = 0, offset = 0, at_inner = 0;
   unsigned pixel, step;  // the number of this pixel among those of the block, and their count
 
   __device__ explicit Walk(const Rows& rows) {
-    const bool neighbours = rows.inner == 1;
+    const bool neighbours = V > 1 || rows.inner == 1;
     pixel = neighbours ? threadIdx.y : threadIdx.x;
     step = neighbours ? blockDim.y : blockDim.x;
-    c = neighbours ? int64_t{blockIdx.x} * blockDim.x + threadIdx.x
-                   : int64_t{blockIdx.x} * blockDim.y + threadIdx.y;
+    c = V * (neighbours ? int64_t{blockIdx.x} * blockDim.x + threadIdx.x
+                        : int64_t{blockIdx.x} * blockDim.y + threadIdx.y);
   }
   __device__ void Start(const PixelChunks& in, const Steps& steps, int64_t chunk) {
     const int64_t first = chunk * in.chunk_rows, begin = first + blockIdx.y * steps.part_rows;
@@ -100,7 +115,7 @@ struct Walk {
     if (begin + steps.part_rows < end) end = begin + steps.part_rows;
     row = begin + pixel;
     offset = row * in.rows.length + c;
-    if (in.rows.inner == 1) return;
+    if (V > 1 || in.rows.inner == 1) return;
     at_inner = row % in.rows.inner;
     offset = (row - at_inner) * in.rows.length + c * in.rows.inner + at_inner;
   }
@@ -115,47 +130,57 @@ struct Walk {
       row += step;
       offset += steps.offset;
       at_inner += steps.inner;
-      if (at_inner < rows.inner) continue;
+      if (V > 1 || at_inner < rows.inner) continue;
       at_inner -= rows.inner;
       offset += steps.wrap;
     }
   }
 };
 
+// The blocks that a multiprocessor must hold at least; 0: nvcc chooses. For V channels a thread, it
+// would choose so many that their registers do not suffice to read kAhead pixels at once.
+template <int V>
+inline constexpr int kLeastBlocks = V > 1 ? 2 : 0;
+
 // Sums some channels of a part at a time. A thread reads kAhead pixels before it adds the first
 // one; then the block adds the sums of its threads in a fixed order.
-template <class F>
-__global__ void __launch_bounds__(map_internal::kBlock)
+template <int V, class F>
+__global__ void __launch_bounds__(map_internal::kBlock, kLeastBlocks<V>)
     PartSumsKernel(F f, PixelChunks in, Steps steps, float* out) {
   constexpr int kAhead = map_internal::kAhead;
-  __shared__ float sums[map_internal::kBlock];
-  Walk walk(in.rows);
+  __shared__ Neighbours<float, V> sums[map_internal::kBlock];
+  Walk<V> walk(in.rows);
   const int64_t channels = in.rows.length;
   const unsigned columns = map_internal::kBlock / walk.step;
-  const unsigned mine = walk.pixel * columns + (in.rows.inner == 1 ? threadIdx.x : threadIdx.y);
+  const unsigned mine =
+      walk.pixel * columns + (V > 1 || in.rows.inner == 1 ? threadIdx.x : threadIdx.y);
   for (int64_t chunk = blockIdx.z; chunk < in.chunks; chunk += gridDim.z) {
     const int64_t stat = chunk * channels + walk.c;
-    float sum = 0;
+    Neighbours<float, V> sum = {};
     walk.Start(in, steps, chunk);
     const int64_t pass = kAhead * int64_t{walk.step};
     for (int64_t r = walk.row; walk.c < channels && r < walk.end; r += pass) {
       PixelAt at[kAhead];
       walk.Next(in.rows, steps, at);
-      float ahead[kAhead];
+      float ahead[kAhead][V];
+#pragma unroll
+      for (int k = 0; k < kAhead; ++k) Evaluate(f, at[k], walk.c, stat, ahead[k]);
 #pragma unroll
       for (int k = 0; k < kAhead; ++k) {
-        ahead[k] = TermsOfPixel(f, at[k].row)(at[k].offset, walk.c, stat);
-      }
+        const bool is_inside = r + k * int64_t{walk.step} < walk.end;
 #pragma unroll
-      for (int k = 0; k < kAhead; ++k) sum += r + k * int64_t{walk.step} < walk.end ? ahead[k] : 0;
+        for (int v = 0; v < V; ++v) sum.values[v] += is_inside ? ahead[k][v] : 0;
+      }
     }
     sums[mine] = sum;
     for (unsigned half = walk.step / 2; half > 0; half /= 2) {
       __syncthreads();
-      if (walk.pixel < half) sums[mine] += sums[mine + half * columns];
+      if (walk.pixel >= half) continue;
+#pragma unroll
+      for (int v = 0; v < V; ++v) sums[mine].values[v] += sums[mine + half * columns][v];
     }
     if (walk.pixel == 0 && walk.c < channels) {
-      out[blockIdx.y * in.chunks * channels + stat] = sums[mine];
+      WriteTogether(sums[mine], out, blockIdx.y * in.chunks * channels + stat);
     }
     __syncthreads();
   }
@@ -163,25 +188,25 @@ __global__ void __launch_bounds__(map_internal::kBlock)
 
 // Sets to[at] = f(at, channel, chunk * channels + channel). A thread reads kAhead pixels before it
 // writes the first one.
-template <class T, class F>
-__global__ void __launch_bounds__(map_internal::kBlock)
+template <int V, class T, class F>
+__global__ void __launch_bounds__(map_internal::kBlock, kLeastBlocks<V>)
     MapPixelsKernel(F f, PixelChunks in, Steps steps, T* to) {
   constexpr int kAhead = map_internal::kAhead;
-  Walk walk(in.rows);
+  Walk<V> walk(in.rows);
   const int64_t channels = in.rows.length;
   for (int64_t chunk = blockIdx.z; walk.c < channels && chunk < in.chunks; chunk += gridDim.z) {
     walk.Start(in, steps, chunk);
     for (int64_t r = walk.row; r < walk.end; r += kAhead * int64_t{walk.step}) {
       PixelAt at[kAhead];
       walk.Next(in.rows, steps, at);
-      float ahead[kAhead];
+      float ahead[kAhead][V];
 #pragma unroll
       for (int k = 0; k < kAhead; ++k) {
-        ahead[k] = f(at[k].offset, walk.c, chunk * channels + walk.c);
+        Evaluate(f, at[k], walk.c, chunk * channels + walk.c, ahead[k]);
       }
 #pragma unroll
       for (int k = 0; k < kAhead; ++k) {
-        if (r + k * int64_t{walk.step} < walk.end) Store(to[at[k].offset], ahead[k]);
+        if (r + k * int64_t{walk.step} < walk.end) StoreVector(ahead[k], to, at[k].offset);
       }
     }
   }
@@ -194,25 +219,28 @@ inline unsigned PowerOfTwo(int64_t n, unsigned most) {
   return power;
 }
 
-// Returns the threads of a block: up to 32 neighbouring channels and the rest pixels; or, if the
-// pixels of a channel are the neighbours, as many of these as a chunk has and the rest channels.
-inline dim3 ThreadsFor(const PixelChunks& in) {
+// Returns the threads of a block: up to 32 of the `groups` of neighbouring channels and the rest
+// pixels; or, if the pixels of a channel are the neighbours, as many of these as a chunk has and
+// the rest channels.
+inline dim3 ThreadsFor(const PixelChunks& in, int64_t groups) {
   constexpr unsigned kBlock = map_internal::kBlock;
   const unsigned neighbours =
-      in.rows.inner == 1 ? PowerOfTwo(in.rows.length, 32) : PowerOfTwo(in.chunk_rows, kBlock);
+      in.rows.inner == 1 ? PowerOfTwo(groups, 32) : PowerOfTwo(in.chunk_rows, kBlock);
   return {neighbours, kBlock / neighbours};
 }
 
-// Runs kernel(f, in, steps, to) with each chunk cut into at most `most_parts` parts: about
-// kWantedBlocks blocks in all, each with at least four passes of pixels. Returns the parts.
+// Runs kernel(f, in, steps, to), whose threads take `together` channels each, with each chunk cut
+// into at most `most_parts` parts: about kWantedBlocks blocks in all, each with at least four
+// passes of pixels. Returns the parts.
 template <class F, class T>
 int64_t LaunchParts(const Device& device, void (*kernel)(F, PixelChunks, Steps, T*), const F& f,
-                    const PixelChunks& in, int64_t most_parts, T* to, T* partials) {
+                    const PixelChunks& in, int together, int64_t most_parts, T* to, T* partials) {
   constexpr int64_t kWantedBlocks = 2048, kMostBlocks = 65535;
   const int64_t inner = in.rows.inner, length = in.rows.length;
-  const dim3 threads = ThreadsFor(in);
+  const dim3 threads = ThreadsFor(in, length / together);
   const int64_t pixels = inner == 1 ? threads.y : threads.x;
-  const int64_t lanes = inner == 1 ? threads.x : threads.y, groups = (length + lanes - 1) / lanes;
+  const int64_t lanes = inner == 1 ? threads.x : threads.y;
+  const int64_t groups = (length / together + lanes - 1) / lanes;
   const int64_t wanted =
       std::min({(kWantedBlocks + in.chunks * groups - 1) / (in.chunks * groups),
                 in.chunk_rows / (4 * pixels * map_internal::kAhead), most_parts});
@@ -231,7 +259,10 @@ int64_t LaunchParts(const Device& device, void (*kernel)(F, PixelChunks, Steps, 
 // Implements MapPixels on a GPU, for at least one element.
 template <class T, class F>
 void MapOnGpu(const Device& device, const PixelChunks& in, const F& f, T* to) {
-  LaunchParts(device, MapPixelsKernel<T, F>, f, in, int64_t{1} << 16, to, to);
+  WithTogether(f, in.rows, to, [&](auto together) {
+    constexpr int kV = decltype(together)::value;
+    LaunchParts(device, MapPixelsKernel<kV, T, F>, f, in, kV, int64_t{1} << 16, to, to);
+  });
 }
 #endif
 
@@ -240,7 +271,12 @@ void MapOnGpu(const Device& device, const PixelChunks& in, const F& f, T* to) {
 // Sets out[chunk][channel] to the sum of f(offset in memory, channel, chunk * channels + channel)
 // over the chunk's pixels. If F has a function OfPixel(pixel), what it returns for the number of a
 // pixel is called instead of f. `out` is on the device. The order of the additions depends only on
-// the shape and the kind of device.
+// the shape, the alignment of the arrays and the kind of device.
+//
+// F may have functions Read<V>(place) and Addresses(), as the functors of batch norm do
+// (src/backend/batch_norm_math.h). Then a thread of a GPU reads V neighbouring channels at once,
+// if the OR of the addresses is aligned for that: it calls what Read returns with (v, v, v) for v
+// from 0 to V - 1.
 template <class F>
 void SumChunks(const Device& device, const PixelChunks& in, F f, float* out) {
 #ifdef TRAINER_DEVICE_CODE
@@ -248,9 +284,13 @@ void SumChunks(const Device& device, const PixelChunks& in, F f, float* out) {
     const int64_t sums = in.chunks * in.rows.length;
     if (sums == 0) return;
     float* const partials = device.ReductionScratch();
-    const int64_t parts =
-        pixel_sums_internal::LaunchParts(device, pixel_sums_internal::PartSumsKernel<F>, f, in,
-                                         Device::kReductionScratch / sums, out, partials);
+    int64_t parts = 1;
+    WithTogether(f, in.rows, out, [&](auto together) {
+      constexpr int kV = decltype(together)::value;
+      parts =
+          pixel_sums_internal::LaunchParts(device, pixel_sums_internal::PartSumsKernel<kV, F>, f,
+                                           in, kV, Device::kReductionScratch / sums, out, partials);
+    });
     if (parts == 1) return;
     Launch(device, grouped_sums_internal::JoinSumsKernel<1>, map_internal::Blocks(sums * 32),
            map_internal::kBlock, partials, sums, parts,
@@ -270,7 +310,8 @@ void SumChunks(const Device& device, const PixelChunks& in, F f, float* out) {
 }
 
 // Sets to[at] = f(at, channel, chunk * channels + channel) for every element, where `at` is its
-// offset in memory; f may read its own element of `to`.
+// offset in memory; f may read its own element of `to`. F may have the functions Read and Addresses
+// that SumChunks describes.
 template <class T, class F>
 void MapPixels(const Device& device, const PixelChunks& in, F f, T* to) {
 #ifdef TRAINER_DEVICE_CODE

@@ -3,8 +3,8 @@
 #include "desc_checks.h"
 #include "kernel_registry.h"
 #include "pool_math.h"
+#include "trainer/backend/loops/vector_access.h"
 #include "trainer/base/error/error.h"
-#include "vector_access.h"
 
 namespace trainer::cuda {
 namespace {

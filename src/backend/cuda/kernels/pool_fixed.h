@@ -8,7 +8,7 @@
 #include <type_traits>
 
 #include "pool_math.h"
-#include "vector_access.h"
+#include "trainer/backend/loops/vector_access.h"
 
 namespace trainer::cuda {
 

@@ -3,17 +3,18 @@
 // and keeps them in registers, so that few threads suffice to saturate the memory bandwidth.
 
 #include <cstdint>
+#include <type_traits>
 #include <utility>
 
 #include "trainer/base/host_device.h"
-#include "trainer/tensor/dtype.h"
+#include "trainer/tensor/tensor.h"
 
 namespace trainer {
 
 // A position in a tensor of pixels: offset `at` in memory, channel c; `first` is the offset of that
-// channel in the first pixel of its chunk.
+// channel in the first pixel of its chunk, and `stat` is chunk * channels + c.
 struct Place {
-  int64_t at = 0, first = 0, c = 0;
+  int64_t at = 0, first = 0, c = 0, stat = 0;
 };
 
 // V neighbouring elements of an array, in registers.
@@ -61,6 +62,14 @@ template <int V, class T>
 HD void StoreVector(const float (&values)[V], T* to, int64_t at) {
   WriteTogether(Rounded<T>(values), to, at);
 }
+// Loads V elements as LoadVector does if `has_array`; otherwise returns V times `otherwise`.
+template <int V, class T>
+HD Neighbours<T, V> LoadVectorIf(bool has_array, const T* from, int64_t at, T otherwise) {
+  if (has_array) return LoadVector<V>(from, at);
+  Neighbours<T, V> values;
+  for (int v = 0; v < V; ++v) values.values[v] = otherwise;
+  return values;
+}
 // Loads V elements without an alignment requirement; returns zeros if `from` is null.
 template <int V, class T>
 HD Neighbours<T, V> ReadEach(const T* from, int64_t at) {
@@ -97,16 +106,36 @@ HD void WriteWhereThatIsDue(F& f) {
   if constexpr (requires { f.Write(); }) f.Write();
 }
 
-// Returns x + term[i], or x if `term` is null.
-HD float PlusIfThere(float x, const float* term, int64_t i) {
-  return term == nullptr ? x : x + term[i];
-}
+// Returns whether a functor has no such array. Neighbours always hold values, which do nothing if
+// there is no array: 0 where they are added, 1 where they multiply.
+HD bool IsNull(const float* array) { return array == nullptr; }
 template <int V>
-HD float PlusIfThere(float x, const Neighbours<float, V>& term, int64_t i) {
-  return x + term[i];
+HD bool IsNull(const Neighbours<float, V>&) {
+  return false;
+}
+// Returns x + term[i], or x if `term` is null.
+template <class C>
+HD float PlusIfThere(float x, const C& term, int64_t i) {
+  return IsNull(term) ? x : x + term[i];
 }
 
 // Returns the address, to be OR-ed with others for a test of alignment.
 inline uintptr_t AddressOf(const void* array) { return reinterpret_cast<uintptr_t>(array); }
+
+inline constexpr int kTogether = 4;
+
+// Calls run with the number of channels that a thread takes: kTogether if f can read several
+// channels, each pixel's channels are neighbours in memory, their number is a multiple of
+// kTogether, and the arrays of f and `to` are aligned to kTogether floats; otherwise 1.
+template <class F, class Run>
+void WithTogether(const F& f, const Rows& pixels, const void* to, const Run& run) {
+  if constexpr (requires { f.Addresses(); }) {
+    const bool aligned = (f.Addresses() | AddressOf(to)) % (kTogether * sizeof(float)) == 0;
+    if (pixels.inner == 1 && pixels.length % kTogether == 0 && aligned) {
+      return run(std::integral_constant<int, kTogether>());
+    }
+  }
+  run(std::integral_constant<int, 1>());
+}
 
 }  // namespace trainer
