@@ -59,13 +59,14 @@ LAYER_BOUNDS = {
         Bound("WithoutIndex<trainer::ReluBackward>, ..Float16", 4, 0, 470, least_overlap=4,
               least_wide={8: 6}, least_packed=4)),
     "src/layers/conv/embed.cc": (
-        # Divides only for images. A thread adds the rows of one index only.
-        Bound("AddSortedRowsKernel<trainer::VectorGradients", 8, 18, 830,
-              most_inner_divisions=16, least_overlap=4),
-        Bound("NeighbourSumsKernel<..TermOfRow<trainer::VectorGradients", 16, 21, 960,
-              most_inner_divisions=16, least_overlap=8),
-        Bound("ForEachKernel<trainer::index_add_internal::MakeKeys<", 1, 26, 1200, 40,
-              most_inner_divisions=16),
+        # A thread adds the rows of one index only.
+        Bound("AddSortedRowsKernel<trainer::VectorGradients", 19, 0, 480, 40, least_overlap=4),
+        # Divides only to find the position of a block's chunk. The loop has the code for images
+        # and for other tensors.
+        Bound("NeighbourSumsKernel<..TermOfRow<trainer::VectorGradients", 16, 3, 725, 40,
+              least_overlap=5),
+        # A thread divides to unroll its loop.
+        Bound("ForEachKernel<trainer::index_add_internal::MakeKeys<", 1, 3, 895, 40),
         # Reads eight sorted runs of keys.
         Bound("ForEachKernel<trainer::index_add_internal::MergeRuns", 1, 0, 240,
               least_wide={8: 10})),

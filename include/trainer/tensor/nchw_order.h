@@ -5,6 +5,7 @@
 
 #include <span>
 
+#include "trainer/base/divider.h"
 #include "trainer/base/host_device.h"
 #include "trainer/tensor/shape.h"
 
@@ -18,24 +19,27 @@ inline bool IsNhwc(const Shape& shape) {
 
 // Memory() converts an element's index in row-major order to its offset in memory; Plain() does the
 // reverse.
-struct NchwOrder {
-  int64_t channels = 1, pixels = 1;
-
+class NchwOrder {
+ public:
   NchwOrder() = default;
   explicit NchwOrder(const Shape& shape) {
     if (!IsNhwc(shape)) return;
-    channels = shape[1];
-    pixels = shape[2] * shape[3];
+    channels_ = LongDivider(static_cast<uint64_t>(shape[1]));
+    pixels_ = LongDivider(static_cast<uint64_t>(shape[2] * shape[3]));
   }
 
+  // Returns the distance in memory between neighbours along the last axis; 1 if the orders are
+  // equal.
+  HD int64_t Step() const { return static_cast<int64_t>(channels_.by()); }
   HD int64_t Memory(int64_t plain) const {
-    const int64_t size = channels * pixels, at = plain % size;
-    return plain - at + at % pixels * channels + at / pixels;
+    return static_cast<int64_t>(TransposedIndex(static_cast<uint64_t>(plain), channels_, pixels_));
   }
   HD int64_t Plain(int64_t memory) const {
-    const int64_t size = channels * pixels, at = memory % size;
-    return memory - at + at % channels * pixels + at / channels;
+    return static_cast<int64_t>(TransposedIndex(static_cast<uint64_t>(memory), pixels_, channels_));
   }
+
+ private:
+  LongDivider channels_, pixels_;
 };
 
 // Transposes consecutive matrices of (rows, columns): an image's (channels, pixels) becomes

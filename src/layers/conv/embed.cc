@@ -13,7 +13,7 @@ namespace {
 constexpr char kEmbedParam[] = "embed_param";
 
 // Computes the vector of one index: weight[index] + bias. Reports a bad index and sets its vector
-// to NaN. `out.channels` is the distance in memory between neighbouring elements of a vector.
+// to NaN.
 struct TakeVector {
   const float *index, *weight, *bias;
   float* y;
@@ -22,7 +22,7 @@ struct TakeVector {
 
   template <class Row>
   HD void operator()(const Row& row) const {
-    const int64_t c = rule.Read(index[in.Memory(row.index)]), step = out.channels;
+    const int64_t c = rule.Read(index[in.Memory(row.index)]), step = out.Step();
     const float* const from = weight + (c < 0 ? 0 : c) * row.length;
     float* const to = y + out.Memory(row.index * row.length);
     row.ForEach([&](int64_t j) {
@@ -40,10 +40,10 @@ struct VectorGradients {
   int64_t columns;
 
   HD int64_t Index(int64_t row) const {
-    return rule.Read(index[in.channels == 1 ? row : in.Memory(row)]);  // Memory() divides
+    return rule.Read(index[in.Step() == 1 ? row : in.Memory(row)]);
   }
   HD auto OfRow(int64_t row) const {
-    const int64_t step = out.channels, first = row * columns;
+    const int64_t step = out.Step(), first = row * columns;
     return [from = dy + (step == 1 ? first : out.Memory(first)), step](int64_t column) {
       return from[column * step];
     };

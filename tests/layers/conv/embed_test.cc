@@ -35,6 +35,25 @@ TEST(EmbedTest, HandValuesOfImagesInPlainOrder) {
   EXPECT_THAT(from_image.Forward({3, 1, 0, 2}), ElementsAre(30, 31, 10, 11, 0, 1, 20, 21));
 }
 
+TEST(EmbedTest, ImagesEqualThePlainOrder) {
+  // The vectors of the first shape are an image; the indices of the second one are.
+  for (const Shape& shape : {Shape{2, 3, 5}, Shape{3, 2, 2, 5}}) {
+    const int64_t count = shape.Count();
+    LayerRunner image(Embed("input_dim: 7 num_output: 4"), {shape});
+    LayerRunner plain(Embed("input_dim: 7 num_output: 4"), {{count}});
+    std::vector<float> indices;
+    for (int64_t i = 0; i < count; ++i) indices.push_back(static_cast<float>(i * i % 7));
+    for (LayerRunner* const layer : {&image, &plain}) {
+      layer->SetParam(0, LayerRunner::SomeValues(28, 1));
+      layer->Forward(indices);
+      layer->Backward({LayerRunner::SomeValues(4 * count, 2)});
+    }
+    EXPECT_EQ(image.Output(), plain.Output());
+    EXPECT_EQ(image.ParamGradient(0), plain.ParamGradient(0));
+    ExpectNear(image.ParamGradient(1), plain.ParamGradient(1), 1e-5f);
+  }
+}
+
 TEST(EmbedTest, GradientMatchesDifferences) {
   LayerRunner layer(Embed("input_dim: 3 num_output: 4"), {{2, 3, 1}});
   layer.SetInput(0, {0, 2, 2, 1, 0, 2});

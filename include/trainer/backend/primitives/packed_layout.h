@@ -28,9 +28,7 @@ class PackedOrder {
   HD bool IsSame() const { return a_.by() == 1 || b_.by() == 1; }
   // Returns the index in the packed copy of element i of the array.
   HD int64_t PackedIndex(int64_t i) const {
-    const auto at = static_cast<uint32_t>(i);
-    const uint32_t rest = b_.Quotient(at), row = a_.Quotient(rest);
-    return (row * b_.by() + at - rest * b_.by()) * a_.by() + rest - row * a_.by();
+    return TransposedIndex(static_cast<uint32_t>(i), a_, b_);
   }
 
  private:
