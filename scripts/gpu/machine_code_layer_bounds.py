@@ -147,11 +147,11 @@ LAYER_BOUNDS = {
         # A loop has the code for both cases, with and without learned factors.
         Bound("MapPixelsKernel<4, float, trainer::Apply<", 13, 0, 285, least_overlap=8,
               least_wide={16: 17}),
-        Bound("MapPixelsKernel<4, ..Float16, trainer::Apply<", 13, 0, 370, least_overlap=8,
+        Bound("MapPixelsKernel<4, ..Float16, trainer::Apply<", 13, 0, 355, least_overlap=8,
               least_wide={8: 11, 16: 6}, least_packed=8),
         Bound("MapPixelsKernel<4, float, trainer::InputGradient<", 23, 0, 410, 86,
               least_overlap=13, least_wide={16: 27}),
-        Bound("MapPixelsKernel<4, ..Float16, trainer::InputGradient<", 23, 0, 585, 72,
+        Bound("MapPixelsKernel<4, ..Float16, trainer::InputGradient<", 23, 0, 570, 72,
               least_overlap=13, least_wide={8: 18, 16: 9}, least_packed=8),
         # If their number is no multiple of four, a thread takes one channel of four pixels. It
         # divides only to find its first pixel.
@@ -174,13 +174,13 @@ LAYER_BOUNDS = {
         Bound("PartSumsKernel<4, trainer::ProductOf<..Float16", 8, 1, 335, 52, least_overlap=8,
               least_wide={8: 8}),
         # A loop has the code for both cases, with and without the division by the deviation.
-        Bound("MapPixelsKernel<4, float, trainer::Standardize<", 9, 0, 235, 56, least_overlap=6,
+        Bound("MapPixelsKernel<4, float, trainer::Standardize<", 6, 0, 345, 60, least_overlap=6,
               least_wide={16: 13}),
-        Bound("MapPixelsKernel<4, ..Float16, trainer::Standardize<", 9, 0, 345, 56,
+        Bound("MapPixelsKernel<4, ..Float16, trainer::Standardize<", 6, 0, 440, 56,
               least_overlap=6, least_wide={8: 11, 16: 2}, least_packed=8),
         Bound("MapPixelsKernel<4, float, trainer::StandardizeGradient<", 12, 0, 270, 84,
               least_overlap=12, least_wide={16: 16}),
-        Bound("MapPixelsKernel<4, ..Float16, trainer::StandardizeGradient<", 12, 0, 375,
+        Bound("MapPixelsKernel<4, ..Float16, trainer::StandardizeGradient<", 12, 0, 360,
               least_overlap=12, least_wide={8: 12, 16: 4}, least_packed=8),
         Bound("PartSumsKernel<1, trainer::ProductOf<", 8, 4, 440, 40, least_overlap=8),
         Bound("MapPixelsKernel<1, ..trainer::Standardize<", 6, 3, 565, 40, least_overlap=6),

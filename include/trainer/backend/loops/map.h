@@ -15,6 +15,7 @@
 #include "trainer/backend/device/device.h"
 #include "trainer/backend/loops/cpu_loops.h"
 #include "trainer/backend/loops/launch.h"
+#include "trainer/backend/loops/vector_access.h"
 #include "trainer/base/host_device.h"
 
 #if defined(TRAINER_CUDA) && !defined(__CUDACC__)
@@ -53,29 +54,14 @@ inline unsigned BlocksOfFours(int64_t n, int64_t fours) {
   return Blocks((n + share - 1) / share);
 }
 
-// Four neighbouring elements of an array, which a thread reads or writes in one access.
 template <class T>
-struct alignas(4 * sizeof(T)) Four {
-  T x[4];
-};
+using Four = Neighbours<T, 4>;
 
-// Returns group `g` of four neighbours; the array must be aligned to four elements.
-template <class T>
-HD Four<T> ReadFour(const T* from, int64_t g) {
-  return *reinterpret_cast<const Four<T>*>(from + 4 * g);
-}
-// Rounds four numbers to T and writes them as group `g`.
-template <class T>
-HD void WriteFour(const Four<float>& values, T* to, int64_t g) {
-  Four<T> rounded;
-  for (int k = 0; k < 4; ++k) Store(rounded.x[k], values.x[k]);
-  *reinterpret_cast<Four<T>*>(to + 4 * g) = rounded;
-}
-// Returns f(first + k, in.x[k]...) for k = 0 to 3.
+// Returns f(first + k, in[k]...) for k = 0 to 3.
 template <class F, class... Ts>
 HD Four<float> MapFour(const F& f, int64_t first, const Four<Ts>&... in) {
   Four<float> values;
-  for (int k = 0; k < 4; ++k) values.x[k] = f(first + k, Load(in.x[k])...);
+  for (int k = 0; k < 4; ++k) values.values[k] = f(first + k, Load(in[k])...);
   return values;
 }
 
@@ -109,10 +95,10 @@ __global__ void MapIndexedKernel(F functor, int64_t n, int64_t fours, T* out, co
   for (int64_t g = thread; g < fours; g += 2 * step) {
     const bool has_other = g + step < fours;
     const int64_t other = has_other ? g + step : g;
-    const Four<float> values = MapFour(f, 4 * g, ReadFour(in, g)...);
-    const Four<float> more = MapFour(f, 4 * other, ReadFour(in, other)...);
-    WriteFour(values, out, g);
-    if (has_other) WriteFour(more, out, other);
+    const Four<float> values = MapFour(f, 4 * g, LoadVector<4>(in, 4 * g)...);
+    const Four<float> more = MapFour(f, 4 * other, LoadVector<4>(in, 4 * other)...);
+    StoreVector(values.values, out, 4 * g);
+    if (has_other) StoreVector(more.values, out, 4 * other);
   }
   for (int64_t first = 4 * fours + thread; first < n; first += kAhead * step) {
     float values[kAhead] = {};
@@ -209,7 +195,7 @@ __global__ void UpdateKernel(F f, int64_t n, int64_t fours, Ts*... p) {
   const int64_t thread = int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
   const auto update_four = [&f](auto&... four) {
 #pragma unroll
-    for (int k = 0; k < 4; ++k) f(four.x[k]...);
+    for (int k = 0; k < 4; ++k) f(four.values[k]...);
   };
   UpdateAhead<2>(update_four, thread, step, fours, AsFours(p)...);
   UpdateAhead<kAhead>(f, 4 * fours + thread, step, n, p...);

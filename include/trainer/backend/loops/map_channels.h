@@ -16,16 +16,16 @@ struct PerChannel {
   const float* arrays[K];
 };
 
-// Returns f(numbers of the channel, in.x[k]...) for four neighbouring channels.
+// Returns f(numbers of the channel, in[k]...) for four neighbouring channels.
 template <int K, class F, class... Ts>
 HD Four<float> MapFourNeighbours(const F& f, const PerChannel<K>& numbers, int64_t channels,
                                  const Four<Ts>&... in) {
   Four<float> own[K], values;
 #pragma unroll
-  for (int a = 0; a < K; ++a) own[a] = ReadFour(numbers.arrays[a], channels);
+  for (int a = 0; a < K; ++a) own[a] = LoadVector<4>(numbers.arrays[a], 4 * channels);
 #pragma unroll
   for (int k = 0; k < 4; ++k) {
-    values.x[k] = f([&](int a) { return own[a].x[k]; }, Load(in.x[k])...);
+    values.values[k] = f([&](int a) { return own[a][k]; }, Load(in[k])...);
   }
   return values;
 }
@@ -44,10 +44,11 @@ __global__ void __launch_bounds__(kBlock)
     const bool has_other = g + step < fours;
     const int64_t other = has_other ? g + step : g;
     const uint32_t at_other = next(at);
-    const Four<float> values = MapFourNeighbours(f, numbers, at, ReadFour(in, g)...);
-    const Four<float> more = MapFourNeighbours(f, numbers, at_other, ReadFour(in, other)...);
-    WriteFour(values, out, g);
-    if (has_other) WriteFour(more, out, other);
+    const Four<float> values = MapFourNeighbours(f, numbers, at, LoadVector<4>(in, 4 * g)...);
+    const Four<float> more =
+        MapFourNeighbours(f, numbers, at_other, LoadVector<4>(in, 4 * other)...);
+    StoreVector(values.values, out, 4 * g);
+    if (has_other) StoreVector(more.values, out, 4 * other);
     at = next(at_other);
   }
 }

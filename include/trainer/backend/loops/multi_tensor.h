@@ -13,7 +13,7 @@ namespace trainer {
 namespace segments_internal {
 
 #ifdef TRAINER_DEVICE_CODE
-using Four = map_internal::Four<float>;
+using Four = Neighbours<float, 4>;
 
 // The packed copy of a weight, if it has one, prepared for the elements of a thread.
 class PreparedCopy {
@@ -43,9 +43,9 @@ class PreparedCopy {
   }
   template <class T>
   __device__ void PutIn(T* array, int64_t i, const Four& values) const {
-    if (order_.IsSame()) return map_internal::WriteFour(values, array, i / 4);
+    if (order_.IsSame()) return StoreVector(values.values, array, i);
 #pragma unroll
-    for (int k = 0; k < 4; ++k) PutIn(array, i + k, values.x[k]);
+    for (int k = 0; k < 4; ++k) PutIn(array, i + k, values.values[k]);
   }
 
   void* to_ = nullptr;
@@ -57,7 +57,7 @@ class PreparedCopy {
 template <int kArrays, class Step, size_t... A>
 __device__ void CallStep(const Step& step, Four (&values)[kArrays], int k,
                          std::index_sequence<A...>) {
-  step(values[A].x[k]...);
+  step(values[A].values[k]...);
 }
 
 // Each block processes one chunk; a thread reads four neighbours of each array before it writes
@@ -89,11 +89,11 @@ __global__ void __launch_bounds__(map_internal::kBlock, 3)
     }
     for (int k = 0; k < count; ++k) {
 #pragma unroll
-      for (int a = 0; a < kArrays; ++a) values[a].x[0] = array[a][i + k];
+      for (int a = 0; a < kArrays; ++a) values[a].values[0] = array[a][i + k];
       CallStep(step, values, 0, kAll);
 #pragma unroll
-      for (int a = 0; a < kArrays; ++a) array[a][i + k] = values[a].x[0];
-      copy.Put(i + k, values[0].x[0]);
+      for (int a = 0; a < kArrays; ++a) array[a][i + k] = values[a].values[0];
+      copy.Put(i + k, values[0].values[0]);
     }
   }
 }

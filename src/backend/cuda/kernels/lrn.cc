@@ -120,13 +120,13 @@ __global__ void __launch_bounds__(map_internal::kBlock, 4)
 // thread takes groups of four neighbouring channels of a pixel, which share most of their terms.
 constexpr int kMostHalf = 4;
 constexpr int kGroupsOfThread = 2, kTileGroups = kGroupsOfThread * map_internal::kBlock;
-using FourFloats = map_internal::Four<float>;
+using FourFloats = Neighbours<float, 4>;
 
 template <class T>
 HD FourFloats LoadFour(const T* from, int64_t g) {
-  const map_internal::Four<T> read = map_internal::ReadFour(from, g);
+  const Neighbours<T, 4> read = LoadVector<4>(from, 4 * g);
   FourFloats values;
-  for (int k = 0; k < 4; ++k) values.x[k] = Load(read.x[k]);
+  for (int k = 0; k < 4; ++k) values.values[k] = Load(read[k]);
   return values;
 }
 
@@ -136,23 +136,23 @@ template <int kHalf>
 HD FourFloats SumsAround(const FourFloats* terms, int g, int c, int groups) {
   float window[4 + 2 * kHalf] = {};
   if (c > 0) {
-    for (int k = 0; k < kHalf; ++k) window[k] = terms[g - 1].x[4 - kHalf + k];
+    for (int k = 0; k < kHalf; ++k) window[k] = terms[g - 1].values[4 - kHalf + k];
   }
-  for (int k = 0; k < 4; ++k) window[kHalf + k] = terms[g].x[k];
+  for (int k = 0; k < 4; ++k) window[kHalf + k] = terms[g].values[k];
   if (c + 1 < groups) {
-    for (int k = 0; k < kHalf; ++k) window[kHalf + 4 + k] = terms[g + 1].x[k];
+    for (int k = 0; k < kHalf; ++k) window[kHalf + 4 + k] = terms[g + 1].values[k];
   }
   FourFloats sums;
   for (int k = 0; k < 4; ++k) {
-    sums.x[k] = window[k];
-    for (int t = 1; t <= 2 * kHalf; ++t) sums.x[k] += window[k + t];
+    sums.values[k] = window[k];
+    for (int t = 1; t <= 2 * kHalf; ++t) sums.values[k] += window[k + t];
   }
   return sums;
 }
 
 HD FourFloats SquaresOf(const FourFloats& x) {
   FourFloats squares;
-  for (int k = 0; k < 4; ++k) squares.x[k] = x.x[k] * x.x[k];
+  for (int k = 0; k < 4; ++k) squares.values[k] = x.values[k] * x.values[k];
   return squares;
 }
 
@@ -181,9 +181,9 @@ __global__ void __launch_bounds__(map_internal::kBlock, 4)
     ForEachGroup(length, [&](int n, int g) {
       FourFloats values = SumsAround<kHalf>(squares, g, tiles.places.Of(g), tiles.places.length);
       for (int j = 0; j < 4; ++j) {
-        values.x[j] = own[n].x[j] * power.Norm(k + factor * values.x[j]);
+        values.values[j] = own[n].values[j] * power.Norm(k + factor * values.values[j]);
       }
-      map_internal::WriteFour(values, y, first + g);
+      StoreVector(values.values, y, 4 * (first + g));
     });
     __syncthreads();
   }
@@ -210,9 +210,9 @@ __global__ void __launch_bounds__(map_internal::kBlock, 4)
       FourFloats share = SumsAround<kHalf>(squares, g, tiles.places.Of(g), tiles.places.length);
       for (int j = 0; j < 4; ++j) {
         float norm, steep;
-        power.Both(k + factor * share.x[j], &norm, &steep);
-        share.x[j] = grad[n].x[j] * own[n].x[j] * steep;
-        grad[n].x[j] *= norm;
+        power.Both(k + factor * share.values[j], &norm, &steep);
+        share.values[j] = grad[n].values[j] * own[n].values[j] * steep;
+        grad[n].values[j] *= norm;
       }
       shares[g] = share;
     });
@@ -220,9 +220,9 @@ __global__ void __launch_bounds__(map_internal::kBlock, 4)
     ForEachGroup(length, [&](int n, int g) {
       FourFloats values = SumsAround<kHalf>(shares, g, tiles.places.Of(g), tiles.places.length);
       for (int j = 0; j < 4; ++j) {
-        values.x[j] = grad[n].x[j] - slope * own[n].x[j] * values.x[j];
+        values.values[j] = grad[n].values[j] - slope * own[n].values[j] * values.values[j];
       }
-      map_internal::WriteFour(values, dx, first + g);
+      StoreVector(values.values, dx, 4 * (first + g));
     });
     __syncthreads();
   }
