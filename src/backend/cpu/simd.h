@@ -187,12 +187,10 @@ struct Lanes {
   // Whether a vector is a whole cache line: streaming parts of a line costs more than it saves.
   template <class T>
   static constexpr bool kStreams = L * sizeof(T) == 64;
-  // Stores past the caches, in pieces of 16 bytes; `to` must be a multiple of 16.
-  template <class T>
-  static TRAINER_INLINE void StreamTo(T* to, const F& value) {
-    alignas(64) T stored[L];
-    StoreTo(stored, value);
-    StreamCopy(to, stored, sizeof(stored));
+  // Stores a whole line past the caches; `to` must be a multiple of 64.
+  static TRAINER_INLINE void StreamTo(float* to, const F& value) {
+    static_assert(kStreams<float>);
+    asm("vmovntps %1, %0" : "=m"(*reinterpret_cast<float(*)[L]>(to)) : "v"(value));
   }
 
   // Load and store integers: a byte is zero-extended when loaded and truncated when stored. The
@@ -255,10 +253,6 @@ struct Lanes<1> {
   }
   template <class T>
   static constexpr bool kStreams = false;
-  template <class T>
-  static TRAINER_INLINE void StreamTo(T* to, const F& value) {
-    StoreTo(to, value);
-  }
   template <class W>
   static TRAINER_INLINE void LoadInts(I& to, const W* from) {
     to = *from;

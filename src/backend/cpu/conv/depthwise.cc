@@ -61,8 +61,8 @@ class DepthwisePass {
     std::fill_n(start, 2 * channels_, 0.0f);
     if (bias != nullptr) std::copy_n(bias, channels_, start);
     const int64_t pixel = channels_ * static_cast<int64_t>(SizeOf(dtype_));
-    const bool stream =
-        pixel % kLineBytes == 0 && Streams(target, TargetLines() * target_width_ * pixel, pixel);
+    const bool stream = (pixel | reinterpret_cast<intptr_t>(target)) % kLineBytes == 0 &&
+                        Streams(target, TargetLines() * target_width_ * pixel, pixel);
     const Operands operands = {source, packed, start, zeros, target, stream};
     DispatchCpuDtype(dtype_, [&](auto type) {
       WithLanes(channels_, [&](auto lanes) {
@@ -153,9 +153,13 @@ class DepthwisePass {
               V::StoreTo(target + t * channels + c, sum[t]);
               continue;
             }
+            if constexpr (V::template kStreams<T>) {
+              V::StreamTo(target + t * channels + c, sum[t]);
+              continue;
+            }
             V::StoreTo(&lines[t][c % kLine], sum[t]);
             if ((c + V::kLanes) % kLine != 0) continue;
-            StreamCopy(target + t * channels + c + V::kLanes - kLine, lines[t], kLineBytes);
+            StreamLine(target + t * channels + c + V::kLanes - kLine, lines[t]);
           }
         });
   }
