@@ -167,16 +167,16 @@ BACKEND_BOUNDS = {
         Bound("::MaxGradient<float..4>", 14, 7, 630, least_overlap=6, least_wide={16: 7}),
         Bound("::MaxGradient<..Float16..4>", 14, 7, 700, least_overlap=8, least_wide={8: 7}),
         Bound("::MaxGradient<", 14, 9, 860, least_overlap=4),
-        Bound("::Average<float, 4>", 0, 14, 910, least_overlap=5, least_wide={16: 31}),
-        Bound("::Average<..Float16, 4>", 0, 14, 1040, least_overlap=4, least_wide={8: 7}),
-        Bound("::Average<", 0, 14, 1040, least_overlap=4),
-        # Divides each gradient by its window's area, as a CPU does: a product with the reciprocal
-        # would round otherwise. The loop is unrolled for four windows.
-        Bound("::AverageGradient<float, 1>", 7, 36, 1350, most_inner_divisions=8),
-        Bound("::AverageGradient<..Float16, 1>", 7, 38, 1430, most_inner_divisions=8),
-        Bound("::AverageGradient<float, 4>", 7, 120, 2050, most_inner_divisions=32,
+        # Takes the reciprocal of each window's area, once for all channels. The loop over the
+        # windows of a gradient is unrolled for four of them.
+        Bound("::Average<float, 4>", 0, 9, 775, least_overlap=5, least_wide={16: 31}),
+        Bound("::Average<..Float16, 4>", 0, 9, 905, least_overlap=4, least_wide={8: 7}),
+        Bound("::Average<", 0, 11, 905, least_overlap=4),
+        Bound("::AverageGradient<float, 1>", 7, 39, 1250, most_inner_divisions=8),
+        Bound("::AverageGradient<..Float16, 1>", 7, 41, 1335, most_inner_divisions=8),
+        Bound("::AverageGradient<float, 4>", 7, 39, 1280, most_inner_divisions=8,
               least_wide={16: 16}),
-        Bound("::AverageGradient<..Float16, 4>", 7, 122, 2220, most_inner_divisions=32,
+        Bound("::AverageGradient<..Float16, 4>", 7, 41, 1455, most_inner_divisions=8,
               least_wide={8: 16}, least_packed=4),
         Bound("FixedMaxAndTap", 4, 3, 600, least_overlap=4),
         Bound("FixedMaxGradient", 2, 3, 600, least_overlap=2)),

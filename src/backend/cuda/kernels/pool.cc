@@ -123,7 +123,8 @@ struct Average {
         for (int v = 0; v < V; ++v) sum[v] += Load(read[v]);
       }
     }
-    for (int v = 0; v < V; ++v) sum[v] /= window.area;
+    const float inverse = 1 / window.area;
+    for (int v = 0; v < V; ++v) sum[v] *= inverse;
     StoreVector<V>(sum, y, PoolOut(d, n, oh, ow, group * V));
   }
 };
@@ -139,8 +140,8 @@ struct AverageGradient {
     float sum[V] = {};
     CoveringWindows(d, h, w).ForEach([&](int32_t oh, int32_t ow) {
       const auto gradients = LoadVector<V>(dy, PoolOut(d, n, oh, ow, group * V));
-      const float area = PoolWindowAt(d, oh, ow).area;
-      for (int v = 0; v < V; ++v) sum[v] += Load(gradients[v]) / area;
+      const float inverse = 1 / PoolWindowAt(d, oh, ow).area;
+      for (int v = 0; v < V; ++v) sum[v] += Load(gradients[v]) * inverse;
     });
     StoreVector<V>(sum, dx, PoolIn(d, n, h * d.in_w + w, group * V));
   }
