@@ -3,6 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <vector>
+
+#include "cpu/channel_pairs.h"
 
 namespace trainer {
 namespace {
@@ -39,6 +42,29 @@ TEST(NontemporalTest, CopiesALine) {
   StreamFence();
   for (size_t i = 0; i < to.all.size(); ++i) {
     EXPECT_EQ(to.all[i], i >= 80 && i < 144 ? from.all[i - 75] : std::byte{0}) << i;
+  }
+}
+
+// A functor of MapPixels that depends on the position and on the channel.
+struct TwicePlusChannel {
+  const float* x;
+  HD float operator()(int64_t at, int64_t c) const { return 2 * x[at] + static_cast<float>(c); }
+};
+
+// Batch norm's maps write large outputs past the caches, in blocks of several pixels or of a part
+// of one.
+TEST(NontemporalTest, MapPixelsWritesEveryNumberOfALargeOutput) {
+  for (const int64_t channels : {24, 96, 512, 1040}) {
+    const int64_t pixels = kStreamBytes / 4 / channels + 7, count = pixels * channels;
+    ASSERT_TRUE(Streams(nullptr, 4 * count, 4 * channels));
+    std::vector<float> x(static_cast<size_t>(count)), y(x.size(), -1);
+    for (size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(i % 1021);
+    const PixelChunks all = BalancedChunks(Shape{pixels, channels});
+    cpu::MapPixels(all, TwicePlusChannel{x.data()}, y.data(), true);
+    for (int64_t i = 0; i < count; ++i) {
+      ASSERT_EQ(y[static_cast<size_t>(i)], TwicePlusChannel{x.data()}(i, i % channels))
+          << channels << " channels, number " << i;
+    }
   }
 }
 
