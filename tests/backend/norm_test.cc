@@ -5,8 +5,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <vector>
 
 #include "backend/plan_testing.h"
+#include "cpu/channel_pairs.h"
 #include "trainer/backend/device/device.h"
 #include "trainer/base/error/error.h"
 
@@ -272,6 +274,32 @@ TEST(NormDescTest, CallsNameATensorOfAnotherShape) {
   const Values x({2, 4}, DType::kF32), y({2, 3}, DType::kF32);
   EXPECT_THAT([&] { plan->Forward(x, y); },
               ThrowsMessage<Error>(HasSubstr("softmax planned for 2 3 (6) f32 got 2 4 (8) f32")));
+}
+
+// The terms of sums of powers of two, which are exact in any order and show each missing pixel.
+struct PowerOfPixel {
+  int64_t channels;
+  HD SumPair operator()(int64_t at, int64_t first, int64_t c) const {
+    const auto pixel = static_cast<int>((at - first) / channels);
+    return {std::ldexp(1.0f, pixel), static_cast<float>(c)};
+  }
+};
+
+TEST(NormSumsTest, EachPixelOfAChunkCountsOnce) {
+  for (const int64_t pixels : {1, 2, 3, 8, 23}) {
+    constexpr int64_t kChannels = 5;
+    const PixelChunks in = {AxisRows(Shape{2 * pixels - 1, kChannels}, 1), 2, pixels};
+    std::vector<float> sums(2 * 2 * kChannels, -1);
+    cpu::SumPairs(in, PowerOfPixel{kChannels}, sums.data());
+    for (int64_t chunk = 0; chunk < 2; ++chunk) {
+      const int64_t own = pixels - chunk;  // the last chunk is shorter
+      for (int64_t c = 0; c < kChannels; ++c) {
+        const auto at = static_cast<size_t>(chunk * 2 * kChannels + c);
+        EXPECT_EQ(sums[at], std::ldexp(1.0f, static_cast<int>(own)) - 1) << own << " pixels";
+        EXPECT_EQ(sums[at + kChannels], static_cast<float>(own * c)) << own << " pixels";
+      }
+    }
+  }
 }
 
 }  // namespace
