@@ -109,8 +109,8 @@ HD void WriteWhereThatIsDue(F& f) {
   if constexpr (requires { f.Write(); }) f.Write();
 }
 
-// Returns whether a functor has no such array. Neighbours always hold values, which do nothing if
-// there is no array: 0 where they are added, 1 where they multiply.
+// Returns whether an optional operand of a functor is missing. Neighbours are never missing: for a
+// null array, LoadVectorIf fills them with the neutral element, 0 for a sum or 1 for a product.
 HD bool IsNull(const float* array) { return array == nullptr; }
 template <int V>
 HD bool IsNull(const Neighbours<float, V>&) {
