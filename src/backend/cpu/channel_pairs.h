@@ -67,9 +67,9 @@ struct ChannelPairs {
   }
 };
 
-// Writes f(offset, channel) for all channels of some neighbouring pixels of [begin, end): group
-// number `group` of kBlock numbers, or one pixel if it has more channels. With `stream`, computes
-// blocks in the L1 cache first and then stores them past the caches.
+// Writes f(offset, channel) for all channels of a group of neighbouring pixels. Group number
+// `group` of the pixels [begin, end) has as many pixels as fit kBlock numbers, but at least one.
+// With `stream`, computes blocks in the L1 cache first and then stores them past the caches.
 template <class T, class F>
 struct PixelGroup {
   static constexpr int64_t kBlock = 512;

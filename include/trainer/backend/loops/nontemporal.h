@@ -30,7 +30,7 @@ inline void StreamFence() { _mm_sfence(); }
 
 namespace stream_internal {
 
-// The size of a cache line, and of the widest vector.
+// A cache line has 64 bytes, as many as a vector of AVX-512.
 inline constexpr size_t kLineBytes = 64;
 
 // Copies cache lines with one store each. Processors write past the caches fastest if a store fills
@@ -61,8 +61,8 @@ __attribute__((always_inline)) inline void StreamLine(void* to, const void* from
   }
 }
 
-// Copies `bytes` bytes with streaming stores, best more than a few lines at a time. `to` must be a
-// multiple of 16.
+// Copies `bytes` bytes with streaming stores. `to` must be a multiple of 16. A call costs a few
+// nanoseconds, so callers should pass several cache lines at once, or call StreamLine.
 inline void StreamCopy(void* to, const void* from, size_t bytes) {
   constexpr size_t kLine = stream_internal::kLineBytes, kPart = sizeof(__m128i);
   static const bool has_lines = DetectCpuIsa() == CpuIsa::kAvx512;
