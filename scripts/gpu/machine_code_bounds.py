@@ -159,11 +159,9 @@ BACKEND_BOUNDS = {
               least_wide={8: 10}, least_packed=2),
         # For other windows, a thread divides to find its first pixel and its windows. It reads
         # several taps ahead; their number is not known to the compiler.
-        # For sm_90a, nvcc spills one of the 64 registers.
-        Bound("::MaxAndTap<float..4>", 7, 3, 570, most_local=2, least_overlap=3,
-              least_wide={16: 7}),
-        Bound("::MaxAndTap<..Float16..4>", 7, 3, 615, least_overlap=4, least_wide={8: 7}),
-        Bound("::MaxAndTap<..1>", 0, 3, 540, least_overlap=4),
+        Bound("::MaxAndTap<float..4>", 7, 3, 520, least_overlap=4, least_wide={16: 7}),
+        Bound("::MaxAndTap<..Float16..4>", 7, 3, 575, 56, least_overlap=4, least_wide={8: 7}),
+        Bound("::MaxAndTap<..1>", 0, 3, 490, least_overlap=4),
         Bound("::MaxGradient<float..4>", 14, 7, 630, least_overlap=6, least_wide={16: 7}),
         Bound("::MaxGradient<..Float16..4>", 14, 7, 700, least_overlap=8, least_wide={8: 7}),
         Bound("::MaxGradient<", 14, 9, 860, least_overlap=4),
