@@ -13,8 +13,7 @@ namespace loops_internal {
 
 // Returns the threads of a block: x runs over groups of channels, up to `most`, and y over pixels.
 inline dim3 GroupThreads(int64_t groups, unsigned most) {
-  unsigned x = 1;
-  while (x < groups && x < most) x *= 2;
+  const unsigned x = pixel_sums_internal::PowerOfTwo(groups, most);
   return {x, map_internal::kBlock / x};
 }
 

@@ -230,8 +230,9 @@ inline dim3 ThreadsFor(const PixelChunks& in, int64_t groups) {
 }
 
 // Runs kernel(f, in, steps, to), whose threads take `together` channels each, with each chunk cut
-// into at most `most_parts` parts: about kWantedBlocks blocks in all, each with at least four
-// passes of pixels. Returns the parts.
+// into at most `most_parts` parts, about kWantedBlocks blocks in all. If there are several parts
+// and `partials` is not null, each part has at least four passes of pixels and writes its sums to
+// `partials`. Returns the number of parts.
 template <class F, class T>
 int64_t LaunchParts(const Device& device, void (*kernel)(F, PixelChunks, Steps, T*), const F& f,
                     const PixelChunks& in, int together, int64_t most_parts, T* to, T* partials) {
@@ -241,9 +242,10 @@ int64_t LaunchParts(const Device& device, void (*kernel)(F, PixelChunks, Steps, 
   const int64_t pixels = inner == 1 ? threads.y : threads.x;
   const int64_t lanes = inner == 1 ? threads.x : threads.y;
   const int64_t groups = (length / together + lanes - 1) / lanes;
+  const int64_t passes = partials == nullptr ? 1 : 4;
   const int64_t wanted =
       std::min({(kWantedBlocks + in.chunks * groups - 1) / (in.chunks * groups),
-                in.chunk_rows / (4 * pixels * map_internal::kAhead), most_parts});
+                in.chunk_rows / (passes * pixels * map_internal::kAhead), most_parts});
   const int64_t rows = std::max<int64_t>(1, in.chunk_rows);
   const int64_t size = (rows + std::max<int64_t>(1, wanted) - 1) / std::max<int64_t>(1, wanted);
   const int64_t parts = (rows + size - 1) / size;
@@ -252,7 +254,7 @@ int64_t LaunchParts(const Device& device, void (*kernel)(F, PixelChunks, Steps, 
   Launch(device, kernel,
          dim3(static_cast<unsigned>(groups), static_cast<unsigned>(parts),
               static_cast<unsigned>(std::min(in.chunks, kMostBlocks))),
-         threads, f, in, steps, parts > 1 ? partials : to);
+         threads, f, in, steps, parts > 1 && partials != nullptr ? partials : to);
   return parts;
 }
 
@@ -261,7 +263,8 @@ template <class T, class F>
 void MapOnGpu(const Device& device, const PixelChunks& in, const F& f, T* to) {
   WithTogether(f, in.rows, to, [&](auto together) {
     constexpr int kV = decltype(together)::value;
-    LaunchParts(device, MapPixelsKernel<kV, T, F>, f, in, kV, int64_t{1} << 16, to, to);
+    LaunchParts(device, MapPixelsKernel<kV, T, F>, f, in, kV, int64_t{1} << 16, to,
+                static_cast<T*>(nullptr));
   });
 }
 #endif
