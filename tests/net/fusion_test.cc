@@ -15,7 +15,9 @@ namespace trainer {
 namespace {
 
 using testing::ElementsAre;
+using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::Not;
 
 const std::string kFusionData = R"(
 layer { name: "data" type: "DummyData" top: "data" top: "target"
@@ -163,6 +165,18 @@ TEST(FusionTest, ConvolutionTakesMaxPoolAndReLU) {
   EXPECT_THAT(ExpectSame(before), ElementsAre("relu in conv", "pool in conv"));
   EXPECT_THAT(ExpectSame(after), ElementsAre("pool in conv", "relu in conv"));
   EXPECT_THAT(ExpectSame(before, caffe::TEST), ElementsAre("relu in conv", "pool in conv"));
+}
+
+TEST(FusionTest, OnlyATrainingNetHasAWeightGradientFromAPool) {
+  if (!HasPooledGradient()) GTEST_SKIP() << "the device has no such kernel";
+  const auto kernel = [](caffe::Phase phase) {
+    const PickyDevice device;
+    ParamStore params(device);
+    Net net(NetFromText(ImageNet("", "", "pool")), QuietOptions(phase), device, params);
+    return net.graph().nodes[NodeId(1)].layer->kernel();
+  };
+  EXPECT_THAT(kernel(caffe::TRAIN), HasSubstr(", weight gradient own pooled windows"));
+  EXPECT_THAT(kernel(caffe::TEST), Not(HasSubstr(", weight gradient own pooled windows")));
 }
 
 // The gradient of the convolution's output is needed then.

@@ -95,7 +95,9 @@ class Convolution final : public ConvLayer {
     ConvLayer::Prepare(ctx);
     if (!pool_spec_) return;
     pool_ = ctx.device().NewPool(pool_desc_);
-    pooled_gradient_ = ctx.device().NewPooledConvGradient(desc_, pool_desc_);
+    if (pool_desc_.training) {
+      pooled_gradient_ = ctx.device().NewPooledConvGradient(desc_, pool_desc_);
+    }
     ctx.Workspace(pool_->WorkspaceBytes());
     // The scratch memory of the primitives comes first: other layers use it, too, so it is cached.
     ScratchLayout layout;
