@@ -1,10 +1,13 @@
 #include "trainer/backend/device/peak_benchmark.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <chrono>
 #include <memory>
 #include <utility>
 
+#include "trainer/backend/device/available_memory.h"
 #include "trainer/backend/loops/map.h"
 
 namespace trainer {
@@ -85,10 +88,20 @@ std::pair<int64_t, double> MeasureLongEnough(Sizes sizes, const F& seconds_of) {
   }
 }
 
-// The CPU uses one size on all machines, which is too large for their caches.
+// The CPU multiplies matrices of one size on all machines.
 constexpr Sizes kCpuProduct = {1024, 1024}, kGpuProduct = {256, 8192};
-constexpr Sizes kCpuPass = {int64_t{16} << 20, int64_t{16} << 20};
 constexpr Sizes kGpuPass = {int64_t{1} << 20, int64_t{512} << 20};
+
+// Returns the size of the pass on a CPU. Both arrays together are twice as large as the last-level
+// cache, which may have hundreds of MiB, so that the pass reads from memory. They take at most 1
+// GiB and an eighth of the memory that the process may use, but at least 128 MiB.
+Sizes CpuPass(const Device& device) {
+  const auto room = static_cast<int64_t>(FindAvailableMemory(device).bytes / 8);
+  const int64_t bytes =
+      std::min({2 * int64_t{sysconf(_SC_LEVEL3_CACHE_SIZE)}, int64_t{1} << 30, room});
+  const int64_t count = std::max(bytes, int64_t{128} << 20) / (2 * sizeof(float));
+  return {count, count};
+}
 
 }  // namespace
 
@@ -96,7 +109,7 @@ MachinePeak MeasurePeak(const Device& device) {
   const bool cpu = device.kind() == DeviceKind::kCpu;
   const auto [size, product] = MeasureLongEnough(
       cpu ? kCpuProduct : kGpuProduct, [&](int64_t n) { return ProductSeconds(device, n); });
-  const auto [count, pass] = MeasureLongEnough(cpu ? kCpuPass : kGpuPass,
+  const auto [count, pass] = MeasureLongEnough(cpu ? CpuPass(device) : kGpuPass,
                                                [&](int64_t n) { return PassSeconds(device, n); });
   const auto edge = static_cast<double>(size);
   return {2e-9 * edge * edge * edge / product, 12e-9 * static_cast<double>(count) / pass};
