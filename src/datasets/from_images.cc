@@ -362,7 +362,7 @@ ImagesResult WriteImages(const ImagesOptions& options) {
                                                              : options.validation_path;
   const std::string labels = !folders ? ""
                              : options.labels.empty()
-                                 ? JoinPath(FolderOf(options.output.path), "labels.txt")
+                                 ? JoinPath(FolderOf(options.output.path), kLabelsName)
                                  : options.labels;
   if (folders) RefuseOtherLabels(labels, LabelsText(names));
   Writing writing(options, list, validation, DrawValidation(options, list));

@@ -8,6 +8,10 @@
 
 namespace trainer {
 
+// The name of the file with the class names of a data set, in the folder of the set: a line per
+// class, class 0 first.
+inline constexpr char kLabelsName[] = "labels.txt";
+
 struct ClassFolders {
   std::vector<std::string> names;     // class names in byte order; the index is the label
   std::vector<ListedImage> images;    // paths relative to the folder, by class, in byte order

@@ -47,7 +47,7 @@ std::vector<std::string> ReadClassNamesOfRun(const std::string& path, int64_t cl
 }
 
 std::string FindLabels(const std::string& set) {
-  const std::string path = JoinPath(FolderOf(set), "labels.txt");
+  const std::string path = JoinPath(FolderOf(set), kLabelsName);
   return Exists(path) ? path : "";
 }
 
