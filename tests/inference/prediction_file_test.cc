@@ -103,6 +103,34 @@ TEST_F(PredictionFileTest, AMissingFileIsBegun) {
   EXPECT_EQ(ReadText(folder_ / "new.csv"), Whole("p.csv"));
 }
 
+// The last image that was read is 'd', whose row has the scores 1e-08 and 0.
+TEST_F(PredictionFileTest, RefusesAnotherAnswerForTheLastImage) {
+  for (const std::string name : {"p.csv", "p.jsonl"}) {
+    Whole(name);
+    ImagePaths paths(Paths(), "");
+    PredictionFile::Written written;
+    const auto file = PredictionFile::Resume(Options(name), 3, paths, &written);
+    EXPECT_EQ(written.last_image, images_[2].path);
+    const auto require = [&](float first, float second) {
+      ImageScores image = images_[2];
+      image.scores = {second, NAN, first};
+      file->RequireLastAnswer(written, image);
+    };
+    require(1e-8f, 0);
+    require(1.001e-8f, 1e-40f);
+    const auto expect_refused = [&](float first, float second) {
+      EXPECT_THAT(ErrorOf([&] { require(first, second); }),
+                  Pair(ErrorCode::kUsage,
+                       HasSubstr(name + ": its answer for 'd\\x0a.png' is not that of this net, so "
+                                        "its rows were written with other weights or flags; give "
+                                        "those of the first run, or another --out")));
+    };
+    expect_refused(1.1e-8f, 0);
+    expect_refused(1e-8f, 1e-9f);
+    expect_refused(0, 1e-8f);  // another class comes first
+  }
+}
+
 TEST_F(PredictionFileTest, RefusesToContinueAnotherFile) {
   for (const std::string name : {"p.csv", "p.jsonl"}) {
     const std::string whole = Whole(name);

@@ -83,6 +83,28 @@ layer { name: "place" type: "Bias" bottom: "ip" top: "scores"
   }
 }
 
+TEST_F(PredictionRunTest, AFileOfOtherWeightsIsNotContinued) {
+  net_.LoadWeights(std::vector<std::string>{digits_.weights()});
+  Classifier classifier(net_.net(), "", {.scale = 0.00390625f});
+  const std::vector<std::string> images = digits_.WriteImages(3);
+  const std::string out = digits_.folder() / "p.jsonl";
+  const auto run = [&] {
+    ImagePaths paths(images, "");
+    return RunPredictions(classifier, paths, {.out = out, .continues = true});
+  };
+  EXPECT_EQ(run(), 0);
+  const std::string whole = ReadText(out);
+  digits_.folder().Write("p.jsonl", whole.substr(0, whole.find('\n') + 1));
+  InferenceNet other(spec_, *digits_.device, {.state = StateOf(caffe::TEST), .seed = 8});
+  Classifier untrained(other.net(), "", {.scale = 0.00390625f});
+  ImagePaths paths(images, "");
+  EXPECT_THAT(ErrorOf([&] { RunPredictions(untrained, paths, {.out = out, .continues = true}); }),
+              Pair(ErrorCode::kUsage, HasSubstr("p.jsonl: its answer for '" + images[0] +
+                                                "' is not that of this net")));
+  EXPECT_EQ(run(), 0);
+  EXPECT_EQ(ReadText(out), whole) << "the refused run has changed nothing";
+}
+
 TEST(PredictionRunOptionsTest, RefusesWhatContradictsItself) {
   const auto refused = [](const PredictionRunOptions& options, const std::string& part) {
     EXPECT_THAT(ErrorOf([&] { CheckPredictionOptions(options); }),

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <charconv>
+#include <cmath>
 #include <optional>
 #include <string_view>
 
@@ -45,6 +47,27 @@ std::optional<int> CodeInJson(const std::string& line, const std::string& path) 
   if (at == std::string::npos || !line.ends_with('}')) return std::nullopt;
   return ParseNumber<int>(
       std::string_view(line).substr(at + kCode.size(), line.size() - 1 - at - kCode.size()));
+}
+
+// Removes the number or the character at the beginning of the text, and returns it. Sets `number`
+// to NaN if it is no number.
+std::string_view TakeToken(std::string_view& text, double& number) {
+  number = NAN;
+  const auto end = std::from_chars(text.data(), text.data() + text.size(), number).ptr;
+  const std::string_view token = text.substr(0, std::max<size_t>(1, end - text.data()));
+  text.remove_prefix(token.size());
+  return token;
+}
+
+// Returns whether two rows are equal except for the last digits of their numbers.
+bool AreSameAnswers(std::string_view a, std::string_view b) {
+  constexpr double kSame = 0.01, kTiny = 1e-30;  // relative, absolute
+  while (!a.empty() && !b.empty()) {
+    double x, y;
+    if (TakeToken(a, x) == TakeToken(b, y)) continue;
+    if (!(std::abs(x - y) <= kSame * std::max(std::abs(x), std::abs(y)) + kTiny)) return false;
+  }
+  return a.empty() && b.empty();
 }
 
 // Returns whether the file is a table. Throws kUsage for a name of neither format.
@@ -133,9 +156,22 @@ void PredictionFile::CheckRow(const std::string& row, int64_t line, const std::s
                      "; give the images of the first run in the same order, or another --out"));
   }
   ++written->rows;
-  if (*code == 0) return;
+  if (*code == 0) {
+    written->last_image = path;
+    written->last_row = row;
+    return;
+  }
   ++written->bad;
   if (written->exit_code == 0) written->exit_code = *code;
+}
+
+void PredictionFile::RequireLastAnswer(const Written& written, const ImageScores& image) const {
+  const std::string row = Row(image);
+  if (AreSameAnswers(written.last_row, std::string_view(row).substr(0, row.size() - 1))) return;
+  throw Error(ErrorCode::kUsage,
+              Join(EscapeControl(options_.path), ": its answer for '", EscapeControl(image.path),
+                   "' is not that of this net, so its rows were written with other weights or "
+                   "flags; give those of the first run, or another --out"));
 }
 
 size_t PredictionFile::AnswerColumns() const { return top_ * (options_.names.empty() ? 2 : 3); }

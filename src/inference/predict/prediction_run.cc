@@ -113,18 +113,34 @@ void RunWithProgress(Classifier& classifier, ImagePaths& paths, int64_t before,
   });
 }
 
+// Continues the file of an interrupted run. Throws as PredictionFile::Resume, and kUsage if this
+// net gives another answer for the last image in the file.
+std::unique_ptr<PredictionFile> Continue(Classifier& classifier, ImagePaths& paths,
+                                         const PredictionFileOptions& options,
+                                         PredictionFile::Written* counts) {
+  auto file = PredictionFile::Resume(options, classifier.classes(), paths, counts);
+  if (counts->rows == 0) return file;
+  LOG(INFO) << EscapeControl(Join("Resuming ", options.path, " after ", counts->rows, " rows"));
+  const int64_t images = counts->rows - counts->bad;
+  if (images > 0) {
+    ImagePaths last({counts->last_image}, "");
+    classifier.Skip(images - 1);
+    classifier.Run(last, 1, [&](const ImageScores& image) {
+      if (image.error.empty()) file->RequireLastAnswer(*counts, image);
+    });
+  }
+  classifier.Skip(images);
+  return file;
+}
+
 int WriteRows(Classifier& classifier, ImagePaths& paths, const PredictionRunOptions& options) {
   const PredictionFileOptions file_options = {options.out, static_cast<size_t>(options.top),
                                               options.names};
   PredictionFile::Written counts;
   const std::unique_ptr<PredictionFile> file =
-      options.continues ? PredictionFile::Resume(file_options, classifier.classes(), paths, &counts)
+      options.continues ? Continue(classifier, paths, file_options, &counts)
                         : std::make_unique<PredictionFile>(file_options, classifier.classes());
   const int64_t before = counts.rows;
-  if (before > 0) {
-    LOG(INFO) << EscapeControl(Join("Resuming ", options.out, " after ", before, " rows"));
-    classifier.Skip(before - counts.bad);
-  }
   const PredictionClock::time_point start = PredictionClock::now();
   RunWithProgress(classifier, paths, before, [&](const ImageScores& image) {
     Count(image, &counts);

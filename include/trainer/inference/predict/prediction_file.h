@@ -39,6 +39,8 @@ class PredictionFile {
   struct Written {
     int64_t rows = 0, bad = 0;  // `bad`: of images that could not be read
     int exit_code = 0;          // of the first bad one
+    // The last image that was read, and its row, without the end of the line; "" if there is none.
+    std::string last_image = {}, last_row = {};
   };
   // Continues a file that another run has begun: reads its rows, takes as many images from `paths`,
   // and removes a last row that is not complete. A file that does not exist is created. Throws
@@ -46,6 +48,10 @@ class PredictionFile {
   static std::unique_ptr<PredictionFile> Resume(const PredictionFileOptions& options,
                                                 int64_t classes, ImagePaths& paths,
                                                 Written* written);
+
+  // Throws kUsage unless the file's row of written.last_image has the answer `image`, except for
+  // the rounding of another processor.
+  void RequireLastAnswer(const Written& written, const ImageScores& image) const;
 
   // Appends the row of an image. Throws kIo.
   void Add(const ImageScores& image);
