@@ -88,7 +88,7 @@ const ConvCase kConvCases[] = {
     {"same_groups", ImageConv(2, 32, 8, 8, 64, 3, 1, 1, 2)},
     {"odd_groups", ImageConv(2, 6, 7, 9, 9, 3, 1, 1, 3)},
     {"one_by_one", ImageConv(2, 19, 6, 5, 13, 1)},
-    {"one_by_one_stride", ImageConv(2, 16, 7, 7, 32, 1, 2)},
+    {"one_by_one_stride", ImageConv(2, 64, 7, 7, 48, 1, 2)},
     {"one_by_one_stride_odd", ImageConv(3, 24, 9, 9, 20, 1, 2)},
     {"one_by_one_deep", ImageConv(2, 300, 7, 6, 40, 1)},
     {"one_by_one_deep_no_bias", Without(ImageConv(2, 530, 3, 5, 8, 1), false)},

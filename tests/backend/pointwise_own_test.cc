@@ -16,6 +16,7 @@ namespace trainer {
 namespace {
 
 using testing::AllOf;
+using testing::Contains;
 using testing::EndsWith;
 using testing::HasSubstr;
 using testing::Not;
@@ -54,6 +55,11 @@ TEST_F(OwnPointwiseTest, AreTakenWhereTheyPay) {
   const ConvDesc even = ImageConv(4, 64, 14, 14, 32, 1), odd = ImageConv(4, 20, 14, 14, 24, 1);
   EXPECT_THAT(name(even), AllOf(StartsWith("onednn"), EndsWith("weight gradient own product")));
   EXPECT_THAT(name(odd), Not(HasSubstr("own product")));
+  const ConvDesc few = ImageConv(4, 32, 14, 14, 48, 1);
+  EXPECT_THAT(name(few), Not(HasSubstr("own product")));
+  EXPECT_THAT(device->NewConv(few)->skipped_kernels(),
+              Contains("weight gradient: own product: there are so few channels that packing them "
+                       "costs too much"));
   EXPECT_EQ(name(InBf16(even)), "own product");
   EXPECT_EQ(name(InBf16(odd)), "own product");
   EXPECT_EQ(name(InBf16(ImageConv(4, 64, 14, 14, 32, 1, 2))),

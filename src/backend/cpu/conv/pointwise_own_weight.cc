@@ -33,13 +33,17 @@ class OwnPointwiseWeight final : public ConvBackwardWeight {
   BlockedProduct product_;
 };
 
-// Accepts a convolution unless OwnPointwiseRefuses gives a reason or f32 channels would leave much
-// of the vectors empty.
+// Accepts a convolution unless OwnPointwiseRefuses gives a reason, f32 channels would leave much of
+// the vectors empty, or there are so few that packing them for the product costs too much.
 KernelOrReason<ConvBackwardWeight> TakeOwnPointwiseWeight(const Device&, const ConvDesc& desc) {
   if (auto why = OwnPointwiseRefuses(desc); !why.empty()) return Unsupported{why};
   const int64_t c = desc.in_channels, m = desc.out_channels;
   if (desc.dtype == DType::kF32 && 5 * RoundUpToLanes(c) * RoundUpToLanes(m) > 6 * c * m) {
     return Unsupported{"the channels are far from multiples of 16"};
+  }
+  constexpr int64_t kFewProducts = 2048;  // per pixel
+  if (desc.dtype == DType::kF32 && c * m < kFewProducts) {
+    return Unsupported{"there are so few channels that packing them costs too much"};
   }
   return std::make_unique<OwnPointwiseWeight>(desc);
 }
