@@ -256,6 +256,8 @@ TEST(PrototxtTest, RefusesWhatIsNotText) {
   EXPECT_THAT(NetError(" \n\t\r\n"), StartsWith("n.prototxt: the file is empty"));
   EXPECT_THAT(NetError(std::string("name: 'x'\n\0\1", 12)),
               StartsWith("n.prototxt:2: there is a zero byte: this is a binary file"));
+  EXPECT_THAT(NetError(std::string("\x1f\x8b\x08\0\0", 5)),
+              StartsWith("n.prototxt: the file is compressed with gzip; uncompress it first"));
   for (const char* bytes : {"\xff", "\xC0\xAF", "\xE4\xB8", "\xED\xA0\x80", "\xF5\x80\x80\x80"}) {
     EXPECT_THAT(NetError(std::string("# a\n# ") + bytes + "\nname: 'x'"),
                 StartsWith("n.prototxt:2: there are bytes that are not UTF-8"));

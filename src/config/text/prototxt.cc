@@ -37,6 +37,9 @@ void CheckText(const std::string& file, std::string_view text) {
   if (text.find_first_not_of(" \t\r\n") == std::string_view::npos) {
     Refuse(file, 0, "the file is empty; it must contain a solver or a net in protobuf text format");
   }
+  if (text.starts_with("\x1f\x8b")) {
+    Refuse(file, 0, "the file is compressed with gzip; uncompress it first, with gunzip");
+  }
   const size_t nul = text.find('\0');
   if (nul != std::string_view::npos) {
     Refuse(file, LineAt(text, nul),
