@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <cmath>
 #include <optional>
 #include <string_view>
@@ -49,14 +48,13 @@ std::optional<int> CodeInJson(const std::string& line, const std::string& path) 
       std::string_view(line).substr(at + kCode.size(), line.size() - 1 - at - kCode.size()));
 }
 
-// Removes the number or the character at the beginning of the text, and returns it. Sets `number`
-// to NaN if it is no number.
+// Takes a token off the front of the text and returns it: a number, or one character, for which
+// `number` becomes NaN.
 std::string_view TakeToken(std::string_view& text, double& number) {
-  number = NAN;
-  const auto end = std::from_chars(text.data(), text.data() + text.size(), number).ptr;
-  const std::string_view token = text.substr(0, std::max<size_t>(1, end - text.data()));
-  text.remove_prefix(token.size());
-  return token;
+  const std::string_view all = text;
+  if (!TakeNumber(&text, "", &number)) number = NAN;
+  if (text.size() == all.size()) text.remove_prefix(1);
+  return all.substr(0, all.size() - text.size());
 }
 
 // Returns whether two rows are equal except for the last digits of their numbers.
